@@ -69,6 +69,7 @@ class FaultPoint(StrEnum):
     DELIVER_STOPPED = "deliver.stopped"
     FILE_NAMED = "file.named"
     FILE_RECORDED = "file.recorded"
+    COLLECTION_CHANGES_WRITTEN = "collection.changes_written"
     OUTPUT_MENDED = "output.mended"
     OUTPUT_GIVEN_UP = "output.given_up"
     RECONCILED = "reconcile.judged"

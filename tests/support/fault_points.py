@@ -35,6 +35,9 @@ COMPACT_OFFSETS = _of("offsets.")
 """Walked in ``tests/unit/delivery/test_offset_log_compaction.py``."""
 ADOPT_TARGET = _of("target.")
 """Walked in ``tests/unit/delivery/test_target_replaced.py``."""
+COLLECTION = _of("collection.")
+"""Walked in ``tests/unit/collection/tables/test_writing.py``, and with Cassandra in
+``tests/system/test_collection_tables.py``."""
 OUTPUTS = _of("output.")
 """Walked in ``tests/unit/verification/test_files_output.py``."""
 RECONCILE = _of("reconcile.")
@@ -67,6 +70,7 @@ EVERY_LIST = (
     FORGET_PIPELINE,
     COMPACT_OFFSETS,
     ADOPT_TARGET,
+    COLLECTION,
     OUTPUTS,
     RECONCILE,
     BEGIN_BEHIND_POINTERS,

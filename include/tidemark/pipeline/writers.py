@@ -102,7 +102,7 @@ def never_at(start: WriterStart, why: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-_NOT_RECREATED = never_at(
+NOT_RECREATED = never_at(
     WriterStart.RECREATED,
     "can be `recreated` for a journal only: every other writer takes a topic that was made again "
     "like any other. Use `earliest` or `latest`.",
@@ -121,7 +121,7 @@ class WriterDeclaration(Declaration):
     name: Name
     kind: str
     namespaces: Expression = ".*"
-    start: Annotated[WriterStart, _NOT_RECREATED] = WriterStart.EARLIEST
+    start: Annotated[WriterStart, NOT_RECREATED] = WriterStart.EARLIEST
 
     def connections(self) -> Iterable[NeededConnection]:
         """The connections that ``WriterKind.build`` will ask for."""

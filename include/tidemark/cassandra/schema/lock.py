@@ -1,4 +1,4 @@
-"""The lock for schema changes of a journal keyspace. It is kafka-journal's lock, so both respect it.
+"""The lock for schema changes of a keyspace. It is kafka-journal's lock, so its clients respect it too.
 
 The lock is a row of the table ``locks`` that expires after a minute. A process never takes the lock from
 another one, and stops changing the schema before its own lock can have expired.
@@ -15,14 +15,18 @@ from typing import Any
 import structlog
 
 from tidemark.cassandra.driver import FallthroughRetryPolicy, Session, SimpleStatement
-from tidemark.consensus.lightweight import FAILURES, REFUSALS
-from tidemark.journal_tables.errors import SchemaLockHeld, SchemaLockOverrun, SchemaStepFailed
-from tidemark.journal_tables.schema.layout import qualified
-from tidemark.journal_tables.schema.waiting import CLOCK, INTERVAL, Clock, once_usable
-from tidemark.pipeline.model import JournalDeclaration
+from tidemark.cassandra.failures import FAILURES, REFUSALS
+from tidemark.cassandra.schema.errors import SchemaLockHeld, SchemaLockOverrun, SchemaStepFailed
+from tidemark.cassandra.schema.waiting import CLOCK, INTERVAL, Clock, once_usable
 
 events = structlog.get_logger()
 
+LOCKS = "locks"
+"""The usual name of the table."""
+COLUMNS = {"id": "text", "expiry_ms": "bigint", "timestamp": "timestamp", "metadata": "text"}
+"""The columns of the table and their types."""
+ID_COLUMN = "id"
+"""The table's key."""
 ID = "kafka-journal"
 EXPIRY = 60
 """Seconds until a lock that was not released expires."""
@@ -42,16 +46,17 @@ def origin() -> str:
 
 @contextmanager
 def schema_lock(
-    session: Session, pipeline: str, journal: JournalDeclaration, wait: float, clock: Clock = CLOCK
+    session: Session, pipeline: str, keyspace: str, table: str, wait: float, clock: Clock = CLOCK
 ) -> Iterator[Callable[[], None]]:
-    """Holds the lock. Yields a check to call before every step; it raises SchemaLockOverrun when time is up.
+    """Holds the lock in the table of this name. Yields a check to call before every step.
 
-    Waits up to ``wait`` seconds for the lock, then raises SchemaLockHeld.
+    The check raises SchemaLockOverrun when time is up. Waits up to ``wait`` seconds for the lock, then raises
+    SchemaLockHeld.
     """
     if not _this_process.acquire(timeout=wait):
-        raise SchemaLockHeld(pipeline, journal.keyspace, f"this process on {origin()}", None, wait)
+        raise SchemaLockHeld(pipeline, keyspace, f"this process on {origin()}", None, wait)
     try:
-        claim = _Claim(session, pipeline, journal, clock)
+        claim = _Claim(session, pipeline, keyspace, table, clock)
         try:
             claim.take(wait)
             yield claim.check
@@ -67,7 +72,8 @@ class _Claim:
 
     session: Session
     pipeline: str
-    journal: JournalDeclaration
+    keyspace: str
+    table: str
     clock: Clock
     sent: dict[datetime, float] = field(default_factory=dict)
     """The timestamps of the attempts that were applied or not answered, with the times they were sent at."""
@@ -103,14 +109,13 @@ class _Claim:
             self.clock.pause(INTERVAL)
         if holder is None and lost is not None:
             raise self._failed(lost) from lost
-        keyspace = self.journal.keyspace
-        raise SchemaLockHeld(self.pipeline, keyspace, holder.metadata, holder.timestamp, wait)
+        raise SchemaLockHeld(self.pipeline, self.keyspace, holder.metadata, holder.timestamp, wait)
 
     def check(self) -> None:
         """Raises SchemaLockOverrun where the next step could outlast the lock."""
         held = self.clock.elapsed() - self.since
         if held > LONGEST:
-            raise SchemaLockOverrun(self.pipeline, self.journal.keyspace, held)
+            raise SchemaLockOverrun(self.pipeline, self.keyspace, held)
 
     def release(self) -> None:
         """Releases this process's lock, and no other.
@@ -135,7 +140,7 @@ class _Claim:
 
     @property
     def _table(self) -> str:
-        return qualified(self.journal, "locks")
+        return f"{self.keyspace}.{self.table}"
 
     def _stamp(self) -> datetime:
         """The current time as Cassandra returns it: in milliseconds, without a time zone."""
@@ -155,6 +160,4 @@ class _Claim:
 
     def _failed(self, error: Exception) -> SchemaStepFailed:
         cause = f"{type(error).__name__}: {error}"
-        return SchemaStepFailed(
-            self.pipeline, self.journal.keyspace, f"take the lock in {self._table}", cause
-        )
+        return SchemaStepFailed(self.pipeline, self.keyspace, f"take the lock in {self._table}", cause)

@@ -1,4 +1,4 @@
-"""The lock around changes of a journal's schema. Cassandra is a single row here, with a clock."""
+"""The lock around changes of a keyspace's schema. Cassandra is a single row here, with a clock."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -9,15 +9,13 @@ from typing import Any
 import pytest
 from cassandra import InvalidRequest, OperationTimedOut, Unauthorized
 
-from tidemark.journal_tables.errors import SchemaLockHeld, SchemaLockOverrun, SchemaStepFailed
-from tidemark.journal_tables.schema import lock
-from tidemark.journal_tables.schema.lock import schema_lock
-from tidemark.journal_tables.schema.waiting import SETTLED, Clock
-from tidemark.pipeline.model import JournalDeclaration
+from tidemark.cassandra.schema import lock
+from tidemark.cassandra.schema.errors import SchemaLockHeld, SchemaLockOverrun, SchemaStepFailed
+from tidemark.cassandra.schema.lock import schema_lock
+from tidemark.cassandra.schema.waiting import SETTLED, Clock
 
 pytestmark = pytest.mark.unit
 
-JOURNAL = JournalDeclaration.model_validate({"name": "cassandra", "kind": "journal"}, context={})
 START = datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
 US, WAIT = "tidemark-1", 60.0
 
@@ -123,7 +121,7 @@ def locks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Locks]:
 
 
 def held(locks: Locks, wait: float = WAIT) -> Any:
-    return schema_lock(locks, "orders", JOURNAL, wait, locks.time.clock)
+    return schema_lock(locks, "orders", "journal", "locks", wait, locks.time.clock)
 
 
 def test_the_lock_is_a_row_as_kafka_journal_writes_it(locks):
