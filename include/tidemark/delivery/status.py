@@ -86,6 +86,8 @@ class FollowStatus:
             found nothing new. None where the pipeline is not followed.
         rounds: The number of rounds of the run.
         records: The number of records that it delivered.
+        needs_person: Why the run leaves writers out of its rounds, by the writer's name. The next run tries
+            them again.
     """
 
     followed: bool
@@ -95,6 +97,7 @@ class FollowStatus:
     lag: float | None = None
     rounds: int = 0
     records: int = 0
+    needs_person: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, state: Followed | None, now: int) -> "FollowStatus":
@@ -110,6 +113,7 @@ class FollowStatus:
             state.lag if is_current and state.last_round else None,
             state.rounds,
             state.records,
+            state.needs_person if is_current else {},
         )
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from tidemark.app.follow.errors import RoundFailed, WritersLeftOut
 from tidemark.app.follow.figures import Figures
 from tidemark.app.follow.pace import (
     MERGED_EVERY,
@@ -24,12 +25,10 @@ from tidemark.app.follow.pace import (
     next_step,
     round_kind,
 )
-from tidemark.app.follow.rounds import RoundDone
+from tidemark.app.follow.round_types import RoundDone
 from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.consensus.lease_holder import LeaseHolder
 from tidemark.consensus.objects import Consensus
-from tidemark.delivery.errors import DeliveryError
-from tidemark.errors import with_fields
 from tidemark.log.model.binding import TopicPartition
 from tidemark.log.state.followed import RENEWED, TERM, Followed, read_followed, record_followed
 from tidemark.pipeline.model import FollowDeclaration
@@ -38,19 +37,6 @@ LONGEST_SLEEP = 0.1
 """Seconds after which a pause notices a signal to stop."""
 
 events = structlog.get_logger()
-
-
-@with_fields
-class RoundFailed(DeliveryError):
-    """A round could not deliver to a writer whose gate is open."""
-
-    pipeline: str
-    failures: str
-
-    text = (
-        "{pipeline}: a round did not deliver everything. {failures} What was finished is kept, and the "
-        "others went on; the next attempt continues."
-    )
 
 
 class FollowedRounds(Protocol):
@@ -142,6 +128,8 @@ class FollowRun:
             "seconds_followed": round((self._clock() - self._timing.began) / SECOND, 1),
         }
         events.info("follow ended", pipeline=self._pipeline, **summary)
+        if left_out := self._followed.needs_person:
+            raise WritersLeftOut(self._pipeline, " ".join(left_out.values()))
         return summary
 
     def _next(self, is_stopping: bool) -> FollowStep:
@@ -175,6 +163,8 @@ class FollowRun:
         )
 
     def _note(self, done: RoundDone, seconds: float) -> None:
+        if done.needs_person:
+            self._followed = replace(self._followed, needs_person=done.needs_person)
         self._waiting_since = done.waiting_since
         if done.delivered or done.records:
             self._minute.note(done.records, done.took, seconds, self._waiting)

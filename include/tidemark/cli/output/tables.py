@@ -50,6 +50,8 @@ def status_table(status: PipelineStatus) -> RenderableType:
         head += "; a binding waits to be published"
     if status.follow.followed:
         head += f"\n{_followed(status.follow)}"
+        for name, error in status.follow.needs_person.items():
+            head += f"\n[red]{escape(name)} is left out until the run ends:[/red] {escape(error)}"
     if log.reason:
         head += f"\n[red]the log's gate is closed:[/red] {escape(log.reason)}"
     table = Table("writer", "kind", "position", "lag", "gate", "reason", box=None, pad_edge=False)

@@ -13,7 +13,8 @@ from uuid import uuid4
 
 import structlog
 
-from tidemark.app.follow.rounds import Reload, Rounds, RoundTools
+from tidemark.app.follow.round_types import Reload, RoundTools
+from tidemark.app.follow.rounds import Rounds
 from tidemark.compaction.merging.merge import Merged, Merging
 from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.delivery.binding_steps import PartDone, WriteParts, write_parts_at_once, write_parts_here
@@ -27,6 +28,7 @@ from tidemark.log.files.parquet import LogFolder
 from tidemark.log.kafka_records import RecordReader
 from tidemark.log.model.binding import CapturePlace
 from tidemark.pipeline.model import Pipeline
+from tidemark.spark.engine import engine_error
 from tidemark.spark.jobs.capture import SparkCapture
 from tidemark.spark.jobs.deliver import reload_from, write_parts_with
 from tidemark.spark.jobs.reconcile import reconcile_sample
@@ -59,6 +61,7 @@ def round_tools(
         lambda positions, writer: WarmReload(
             positions, writer, reload_from(control, positions.pipeline, writer)
         ),
+        lambda error: engine_error(error, "") is not None,
     )
 
 

@@ -10,6 +10,7 @@ from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.app.follow.pace import RoundKind, Timing, round_kind
 from tidemark.clock import SECOND
+from tidemark.delivery.state.positions import ShapeChanged
 from tidemark.faults import FaultPoint
 from tidemark.log.bind import OffsetsLost
 from tidemark.log.bindings.door import Bindings
@@ -151,6 +152,58 @@ def test_a_stopped_writer_does_not_hold_the_others(tmp_path, monkeypatch):
     world.kafka.send(b"c")
     done = rounds.whole()
     assert (picky.ids, plain.ids, done.records) == ([0], [0, 1, 2], 1)
+
+
+# Errors of a delivery
+
+
+def given_other_shape(world: FollowWorld, name: str) -> None:
+    """A writer that was registered with another setting than its file has now: only a person can help."""
+    world.house.register(Stream(name, kind="other"))
+
+
+def test_a_lost_engine_ends_the_round_as_one_error(tmp_path, monkeypatch):
+    world = FollowWorld.given(PipelineWorld(tmp_path), monkeypatch, Stream("first"), Stream("second"))
+
+    def lose(*given):
+        raise BrokenPipeError("the engine is gone")
+
+    world.write_parts = lose
+    world.is_engine_error = lambda error: isinstance(error, BrokenPipeError)
+    world.kafka.send(b"a")
+    with pytest.raises(BrokenPipeError, match="the engine is gone"):
+        world.follow()
+
+
+def test_a_writer_with_an_error_that_needs_a_person_is_left_out_and_the_others_go_on(tmp_path, monkeypatch):
+    changed, plain = Stream("changed"), Stream("plain")
+    world = FollowWorld.given(PipelineWorld(tmp_path), monkeypatch, changed, plain)
+    given_other_shape(world, "changed")
+    rounds = world.rounds()
+    world.kafka.send(b"a")
+    first = rounds.whole()
+    world.kafka.send(b"b")
+    second = rounds.whole()
+    assert (plain.ids, second.records, second.waiting_since) == ([0, 1], 1, None)
+    assert list(first.needs_person) == list(second.needs_person) == ["changed"]
+    assert "kind was 'other' and is now 'stream'" in first.needs_person["changed"]
+    assert (first.failures, list(second.delivered), changed.prepared) == ([], ["plain"], 0)
+
+
+def test_where_no_other_writer_is_followed_the_error_that_needs_a_person_ends_the_run(world):
+    given_other_shape(world, "stream")
+    world.kafka.send(b"a")
+    with pytest.raises(ShapeChanged):
+        world.follow()
+
+
+def test_a_stopped_writer_is_not_followed(tmp_path, monkeypatch):
+    world = FollowWorld.given(PipelineWorld(tmp_path), monkeypatch, Stream("changed"), Stream("bad", bad={0}))
+    given_other_shape(world, "changed")
+    world.kafka.send(b"a")
+    with pytest.raises(ShapeChanged):
+        world.follow()
+    assert world.house.positions.load("bad").gate is not None
 
 
 def test_with_stop_pipeline_nothing_is_bound_while_a_writer_is_stopped(tmp_path, monkeypatch):

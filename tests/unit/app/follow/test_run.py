@@ -9,8 +9,9 @@ import pytest
 from tests.support.clocks import Clock
 from tests.support.waiting import wait_until
 
-from tidemark.app.follow.rounds import RoundDone
-from tidemark.app.follow.run import FollowRun, RoundFailed, Upkeep
+from tidemark.app.follow.errors import RoundFailed, WritersLeftOut
+from tidemark.app.follow.round_types import RoundDone
+from tidemark.app.follow.run import FollowRun, Upkeep
 from tidemark.clock import SECOND
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.deliver import Delivered
@@ -168,6 +169,32 @@ def test_a_writer_that_fails_with_an_open_gate_is_an_error(rounds, consensus):
         RoundFailed, match=r"orders: a round did not deliver everything\. stream: NoHostAvail"
     ):
         given_run(rounds, consensus).repeat()
+
+
+def test_a_writer_that_a_person_has_to_repair_fails_the_run_at_its_end(rounds, consensus):
+    rounds.records = {3: 40}
+    rounds.results = {
+        1: RoundDone({"plain": Delivered(2)}, needs_person={"stream": "orders/stream: no topic."})
+    }
+    with pytest.raises(WritersLeftOut, match=r"orders: .* orders/stream: no topic\. Repair") as failed:
+        given_run(rounds, consensus).repeat()
+    assert failed.value.needs_person
+    assert (rounds.asked, read_followed(consensus, "orders").records) == (10, 40)
+
+
+def test_a_writer_that_a_person_has_to_repair_is_shown_while_the_others_are_followed(rounds, consensus):
+    seen = []
+    rounds.results = {1: RoundDone({"plain": Delivered(2)}, needs_person={"stream": "no topic."})}
+    run = given_run(rounds, consensus)
+
+    def look() -> bool:
+        run._renew()
+        seen.append(dict(read_followed(consensus, "orders").needs_person))
+        return False
+
+    with pytest.raises(WritersLeftOut):
+        run.repeat(look)
+    assert (seen[0], seen[-1]) == ({}, {"stream": "no topic."})
 
 
 def test_upkeep_is_done_in_its_windows_and_remembered_by_the_next_run(rounds, consensus):
