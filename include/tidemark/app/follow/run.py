@@ -151,7 +151,9 @@ class FollowRun:
             self._minute.note_idle(self._waiting)
         else:
             done = rounds.whole(is_stopping)
-            self._timing = replace(self._timing, looked=began, written_until=rounds.written_until)
+            self._timing = replace(
+                self._timing, looked=began, written_until=rounds.written_until, is_behind=done.is_behind
+            )
             self._note(done, (self._clock() - began) / SECOND)
         total = self._total
         self._followed = replace(

@@ -6,6 +6,7 @@ from tests.support.faults import Killed, kill_at
 from tests.support.follow_world import FollowWorld
 from tests.support.log_samples import given_finding
 from tests.support.memory_writers import Stream
+from tests.support.opened_pipeline import given_opened
 from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.app.follow.pace import RoundKind, Timing, round_kind
@@ -233,6 +234,33 @@ def test_a_writer_that_another_run_has_is_left_to_it_and_measured_later(world, s
     world.kafka.send(b"c")
     done = rounds.whole()
     assert (done.records, done.waiting_since) == (2, None)
+
+
+def test_a_writer_that_was_set_back_is_behind_until_it_has_everything(tmp_path, monkeypatch):
+    stream = Stream()
+    world = FollowWorld.given(PipelineWorld(tmp_path), monkeypatch, stream, limits={"max_records_per_run": 2})
+    rounds = world.rounds()
+    for number in range(3):
+        world.kafka.send(b"%d" % number, b"x")
+        rounds.whole()
+    world.house.rewind("stream", -1)
+    done = [rounds.whole() for _ in range(3)]
+    second, third = [one.t for one in Bindings(world.house.control).every()][1:]
+    assert [one.waiting_since for one in done] == [second, third, None]
+    assert [one.is_behind for one in done] == [True, True, False]
+
+
+def test_what_earlier_runs_have_published_is_lacked_too(tmp_path, monkeypatch):
+    limits, house = {"max_records_per_run": 2}, PipelineWorld(tmp_path)
+    world = FollowWorld.given(house, monkeypatch, Stream("first"), limits=limits)
+    rounds = world.rounds()
+    for number in range(3):
+        world.kafka.send(b"%d" % number, b"x")
+        rounds.whole()
+    world.opened = given_opened(house, monkeypatch, Stream("late"), limits=limits)
+    done = world.follow(2, run_id="run-2")
+    second, third = [one.t for one in Bindings(world.house.control).every()][1:]
+    assert [one.waiting_since for one in done] == [second, third]
 
 
 def test_records_that_an_earlier_run_bound_are_finished_first(world, stream, monkeypatch):

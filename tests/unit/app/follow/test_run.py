@@ -326,6 +326,22 @@ def test_an_attempt_goes_on_after_a_dead_one_with_a_clock_that_is_ahead(rounds, 
     assert read_followed(consensus, "orders").is_current(rounds.clock.now)
 
 
+def test_a_writer_that_is_behind_gets_whole_rounds_at_once_and_counts_as_lag(rounds, consensus):
+    began = rounds.clock.now
+    lacking = RoundDone({"stream": Delivered(2)}, waiting_since=began - 600 * SECOND, is_behind=True)
+    rounds.results = dict.fromkeys(range(1, 9), lacking)
+    lags = []
+
+    def look() -> bool:
+        lags.append(run._followed.lag)
+        return rounds.wholes == 8
+
+    run = given_run(rounds, consensus)
+    assert run.repeat(look)["ended"] == "stopped"
+    assert (rounds.clock.now - began) / SECOND == pytest.approx(8 * rounds.takes)
+    assert lags[-1] >= 600
+
+
 def test_what_a_held_writer_lacks_is_lag_also_after_rounds_without_anything_new(rounds, consensus):
     began = rounds.clock.now
     rounds.results = {n: RoundDone(held=["stream"], waiting_since=began) for n in (1, 2)}
