@@ -100,6 +100,12 @@ def test_a_pipeline_that_is_followed_shows_since_when_and_its_lag(consensus):
     assert (found["lag"], found["rounds"], found["records"]) == (0.8, 3, 40)
 
 
+def test_a_first_round_that_takes_long_shows_for_how_long(consensus):
+    state = Followed("orders.follow run-1", 5_000, wall_clock() + TERM, lag=40.0)
+    record_followed(consensus, "orders", state)
+    assert read_status(PIPELINE, consensus).follow.lag == 40.0
+
+
 def test_a_writer_that_the_run_leaves_out_is_shown_with_its_error(consensus):
     state = Followed("orders.follow run-1", 5_000, wall_clock() + TERM, 7_000, needs_person={"archive": "no"})
     record_followed(consensus, "orders", state)

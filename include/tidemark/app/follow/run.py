@@ -211,7 +211,10 @@ class FollowRun:
         self._minute, self._minute_began = Figures(lag=self._minute.lag), self._clock()
 
     def _renew(self) -> None:
-        state = replace(self._followed, deadline=self._clock() + TERM)
+        now, state = self._clock(), self._followed
+        # While a round takes long, what it will deliver is as old as the time since the last one.
+        overdue = (now - (state.last_round or state.since)) / SECOND - self._declared.every.total_seconds()
+        state = replace(state, deadline=now + TERM, lag=round(max(state.lag, overdue), 3))
         if not record_followed(self._consensus, self._pipeline, state):
             self._is_overtaken = True
 

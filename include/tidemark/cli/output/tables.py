@@ -82,7 +82,8 @@ def status_table(status: PipelineStatus) -> RenderableType:
 def _followed(follow: FollowStatus) -> str:
     since = moment(follow.since or 0)
     if follow.last_round is None:
-        return f"followed since {since}; no round has ended yet"
+        lag = f"; lag {follow.lag:.1f} s" if follow.lag else ""
+        return f"followed since {since}; no round has ended yet{lag}"
     return (
         f"followed since {since}; {follow.rounds:,} rounds, {follow.records:,} records, the last round at "
         f"{moment(follow.last_round)}; lag {follow.lag or 0:.1f} s"

@@ -43,6 +43,7 @@ class Followed:
         last_round: When its last round ended, in µs; 0 before the first.
         lag: The age in seconds of the oldest record of that round when all targets had it, or of the oldest
             binding that a target still lacks; 0 where the round found nothing new and none lacks anything.
+            While a round takes longer, at least for how long it is overdue.
         rounds: The number of rounds of the run.
         records: The number of records that they delivered.
         reconciled: When the targets were last compared with the log, in µs; kept from run to run.

@@ -342,6 +342,33 @@ def test_a_writer_that_is_behind_gets_whole_rounds_at_once_and_counts_as_lag(rou
     assert lags[-1] >= 600
 
 
+def seen_in_a_long_round(rounds, consensus, seconds: float, ended: int) -> float:
+    """The lag that the control plane has after so many seconds of a round that has not ended."""
+    run, whole = given_run(rounds, consensus, lasts="1h"), rounds.whole
+    seen = []
+
+    def long(is_stopping) -> RoundDone:
+        if rounds.wholes == ended:
+            rounds.clock.pass_seconds(seconds)
+            run._renew()
+            seen.append(read_followed(consensus, "orders").lag)
+        return whole(is_stopping)
+
+    rounds.whole = long
+    run.repeat(lambda: bool(seen))
+    return seen[0]
+
+
+@pytest.mark.parametrize("ended", [0, 1])
+def test_while_a_round_takes_long_the_lag_grows_with_it(rounds, consensus, ended):
+    rounds.records = {3: 40}
+    assert seen_in_a_long_round(rounds, consensus, 60, ended) == pytest.approx(60, abs=1.5)
+
+
+def test_a_round_that_is_not_overdue_is_no_lag(rounds, consensus):
+    assert seen_in_a_long_round(rounds, consensus, 0.5, 0) == 0.0
+
+
 def test_what_a_held_writer_lacks_is_lag_also_after_rounds_without_anything_new(rounds, consensus):
     began = rounds.clock.now
     rounds.results = {n: RoundDone(held=["stream"], waiting_since=began) for n in (1, 2)}
