@@ -5,7 +5,7 @@ none of its own. Each round has its own run id and its own reader of the log, an
 while it delivers to it. Where Spark is needed, the caller provides it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Protocol
@@ -27,7 +27,7 @@ from tidemark.delivery.writer import Writer
 from tidemark.log.bindings.door import Bindings
 from tidemark.log.capture import capture
 from tidemark.log.files.parquet import LogFolder
-from tidemark.log.model.binding import Available, Binding, TopicPartition
+from tidemark.log.model.binding import Available, Binding, Offsets, TopicPartition
 from tidemark.log.model.gate import LogStopped
 from tidemark.log.model.manifest import Manifest
 from tidemark.log.publish import publish, require_audit
@@ -82,10 +82,11 @@ class Rounds:
             (declared, opened.writer(declared.name)) for declared in self._pipeline.writers
         ]
         self._deliveries = Deliveries(self._pipeline, self.writers, self.positions, self.holder, tools, clock)
-        self._source_places: Collection[TopicPartition] = ()
+        self._offsets: Mapping[TopicPartition, Offsets] = {}
         self.reached: Mapping[TopicPartition, int] = {}
-        """The next offset to bind of every partition that the last look at the source has found. Topics that
-        are deleted, or not declared any more, must not make every round a whole one."""
+        """The next offset to bind of every partition that the last look at the source has found: the earliest
+        one where nothing was ever bound. Topics that are deleted, or not declared any more, must not make
+        every round a whole one."""
         self.written_until = 0
         """The last write time of the newest binding, whichever run made it, in µs."""
         self.active_from = 0
@@ -146,13 +147,13 @@ class Rounds:
 
     def _look(self) -> Available:
         available = self._kafka.available()
-        self._source_places = available.offsets.keys()
+        self._offsets = available.offsets
         return available
 
     def _note_bindings(self) -> None:
         head = self.control.bindings_head()
         self.reached = {
-            place: offset for place, offset in head.reached.items() if place in self._source_places
+            place: head.reached.get(place, offsets.earliest) for place, offsets in self._offsets.items()
         }
         if head.newest is not None and head.newest != self._newest:
             self._newest = head.newest

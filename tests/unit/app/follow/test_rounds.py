@@ -10,6 +10,7 @@ from tests.support.opened_pipeline import given_opened
 from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.app.follow.pace import RoundKind, Timing, round_kind
+from tidemark.app.follow.rounds import Rounds
 from tidemark.clock import SECOND
 from tidemark.delivery.state.positions import ShapeChanged
 from tidemark.faults import FaultPoint
@@ -83,7 +84,28 @@ def test_the_ends_are_one_request(world):
     rounds = world.rounds()
     rounds.whole()
     world.kafka.requests.clear()
-    assert rounds.ends() == {("orders", 0): 1}
+    assert rounds.ends() == {("orders", 0): 1, ("orders", 1): 0}
+    assert world.kafka.requests == ["ends"]
+
+
+def kind_a_second_after_a_look(rounds: Rounds) -> RoundKind:
+    return round_kind(rounds.reached, rounds.ends(), Timing(0, looked=SECOND), 2 * SECOND)
+
+
+def test_the_first_record_of_a_partition_is_a_whole_round_at_once(world):
+    world.kafka.send(b"a")
+    rounds = world.rounds()
+    rounds.whole()
+    assert kind_a_second_after_a_look(rounds) is RoundKind.IDLE
+    world.kafka.send(b"b", partition=1)
+    assert kind_a_second_after_a_look(rounds) is RoundKind.WHOLE
+
+
+def test_a_source_of_which_nothing_was_ever_bound_is_idle_with_one_request(world):
+    rounds = world.rounds()
+    rounds.whole()
+    world.kafka.requests.clear()
+    assert kind_a_second_after_a_look(rounds) is RoundKind.IDLE
     assert world.kafka.requests == ["ends"]
 
 
