@@ -184,7 +184,8 @@ class SmallFileMerging:
         """The manifest in which there was nothing to merge."""
 
     def __call__(self, is_over: Callable[[], bool]) -> None:
-        """Merge until there is nothing left to merge, or the run is over.
+        """Merge until there is nothing left to merge, or the run is over: then the merge under way is
+        abandoned before its next group of files.
 
         Where another process holds the log, or an input is damaged, the next time does it.
         """
@@ -193,10 +194,12 @@ class SmallFileMerging:
             manifest = self._rounds.control.log_head().manifest
             while not is_over() and manifest != self._nothing_at:
                 # A name of its own, so that the lease excludes other merges of this run and its attempts.
-                merged = self._merging.merge(f"{self._rounds.holder}, merge {uuid4().hex[:8]}")
+                holder = f"{self._rounds.holder}, merge {uuid4().hex[:8]}"
+                merged = self._merging.merge(holder, is_over=is_over)
                 total += merged
                 if merged.is_nothing:
-                    self._nothing_at = manifest if merged.held_by is None else None
+                    is_all_merged = merged.held_by is None and not is_over()
+                    self._nothing_at = manifest if is_all_merged else None
                     break
                 manifest = self._rounds.control.log_head().manifest
         except Exception as error:
