@@ -24,10 +24,13 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.log.model.audit_result import Judgement
 from tidemark.log.model.binding import Available, Binding, Offsets, Slice, TopicPartition
 from tidemark.log.source import KafkaUnreachable
+from tidemark.log.state.control import LogControl
 from tidemark.log.state.followed import TERM, Followed, record_followed
+from tidemark.log.state.lease import take_log
 
 TOPIC = "orders"
 HOLDER = "orders.follow run-1"
+MERGING = f"{HOLDER}, merge 0a1b2c3d"
 
 
 def follow_now(consensus: Consensus) -> None:
@@ -42,6 +45,15 @@ def round_that_ends(positions: Positions, writer: str, after: float = 0.2) -> It
     state = positions.load(writer)
     assert state is not None
     timer = threading.Timer(after, take(positions, state, HOLDER).release)
+    timer.start()
+    yield
+    timer.join()
+
+
+@contextmanager
+def merge_that_ends(control: LogControl, after: float = 0.2) -> Iterator[None]:
+    """A follow merges small files of this log, and has done so after so many seconds."""
+    timer = threading.Timer(after, take_log(control, MERGING).release)
     timer.start()
     yield
     timer.join()

@@ -218,5 +218,5 @@ class Rounds:
 
 
 def follow_holder(pipeline: str, run_id: str) -> str:
-    """The name under which the rounds of a run hold leases; ``is_round`` knows it."""
+    """The name under which the rounds of a run hold leases; ``is_of_follow`` knows it."""
     return f"{pipeline}.follow {run_id}"

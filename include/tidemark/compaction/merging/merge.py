@@ -123,7 +123,8 @@ class Merging:
     def merge(
         self, holder: str, limit: WorkLimit = DEFAULT_LIMIT, is_over: Callable[[], bool] = lambda: False
     ) -> Merged:
-        """Do the next merge. Where there is none, takes no lease; where the log is held, does not wait.
+        """Do the next merge. Where there is none, takes no lease; where the log is held, does not wait, but
+        for the merge of a follow.
 
         ``is_over`` is asked before each group of files: the merge is abandoned then, as if it had been killed
         before anything was published. The next one finishes it.
