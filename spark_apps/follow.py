@@ -29,7 +29,7 @@ events = structlog.get_logger()
 
 
 def follow(job: Job) -> dict[str, Any]:
-    """Repeat rounds; returns the figures of the run."""
+    """Repeat rounds; returns the figures of the run, and the writers whose gates are closed at its end."""
     opened = OpenPipeline(job.pipeline, job.connections)
     with noting_failures(opened), ExitStack() as stack:
         pipeline, kafka, suite = job.pipeline, job.connections.kafka, pipeline_suite(job.pipeline)
@@ -49,7 +49,8 @@ def follow(job: Job) -> dict[str, Any]:
         )
         is_stopping = stack.enter_context(stop_requested())
         declared = pipeline.follow or FollowDeclaration()
-        return FollowRun(pipeline.name, declared, rounds, rounds.consensus, upkeep).repeat(is_stopping)
+        run = FollowRun(pipeline.name, declared, rounds, rounds.consensus, upkeep)
+        return {**run.repeat(is_stopping), "stopped": sorted(opened.stopped())}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -11,6 +11,7 @@ from itertools import takewhile
 from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.consensus.lease import LEASE, Lease
 from tidemark.consensus.lease_holder import holding
+from tidemark.consensus.lease_wait import PATIENCE, is_of_follow
 from tidemark.delivery.binding_delivery import Delivery
 from tidemark.delivery.binding_steps import WriteParts
 from tidemark.delivery.compacted_history import BEGIN_ANEW, require_history
@@ -70,7 +71,8 @@ def deliver_to(
     """
     # `shape` may need the target, so a registered writer's is read only when there is something to deliver.
     # An unreachable target then closes the gate like any other failure of it.
-    state, log = known_writer(writer, log, positions, start, clock)
+    patience = 0.0 if is_of_follow(holder) else PATIENCE  # the next round tries again
+    state, log = known_writer(writer, log, positions, start, clock, patience)
     if state.gate is not None:
         return Delivered(state.position, gate=state.gate)
     with holding(take(positions, state, holder, clock)) as hold:

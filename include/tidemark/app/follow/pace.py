@@ -66,12 +66,14 @@ class Timing:
         round_began: When the last round began; None before the first.
         looked: When a round last looked at everything; None before the first.
         written_until: The last write time of the newest known binding; 0 where none is known.
+        is_behind: Whether a writer has more to catch up with than the last round delivered.
     """
 
     began: int
     round_began: int | None = None
     looked: int | None = None
     written_until: int = 0
+    is_behind: bool = False
 
 
 def next_step(
@@ -93,7 +95,8 @@ def next_step(
     over = timing.began + _micros(declared.lasts.total_seconds())
     if now >= over:
         return FollowStep.END_OVER, now
-    due = now if timing.round_began is None else timing.round_began + _micros(declared.every.total_seconds())
+    is_at_once = timing.round_began is None or timing.is_behind
+    due = now if is_at_once else (timing.round_began or 0) + _micros(declared.every.total_seconds())
     due = max(due, timing.written_until - MOST_AHEAD)
     return (FollowStep.ROUND, now) if due <= now else (FollowStep.PAUSE, min(due, over))
 
@@ -104,9 +107,10 @@ def round_kind(
     """How much the round at ``now`` does.
 
     ``reached`` are the next offsets to bind, ``ends`` those that Kafka will give to the next records. An end
-    that is below is a loss, which a whole round finds.
+    that is below is a loss, which a whole round finds. A writer that is behind needs whole rounds, whatever
+    Kafka has.
     """
-    is_due = timing.looked is None or now - timing.looked >= LOOK
+    is_due = timing.looked is None or now - timing.looked >= LOOK or timing.is_behind
     is_idle = bool(reached) and all(ends.get(place) == offset for place, offset in reached.items())
     return RoundKind.IDLE if is_idle and not is_due else RoundKind.WHOLE
 

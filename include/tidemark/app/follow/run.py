@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from tidemark.app.follow.errors import RoundFailed, WritersLeftOut
 from tidemark.app.follow.figures import Figures
 from tidemark.app.follow.pace import (
     MERGED_EVERY,
@@ -24,12 +25,10 @@ from tidemark.app.follow.pace import (
     next_step,
     round_kind,
 )
-from tidemark.app.follow.rounds import RoundDone
+from tidemark.app.follow.round_types import RoundDone
 from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.consensus.lease_holder import LeaseHolder
 from tidemark.consensus.objects import Consensus
-from tidemark.delivery.errors import DeliveryError
-from tidemark.errors import with_fields
 from tidemark.log.model.binding import TopicPartition
 from tidemark.log.state.followed import RENEWED, TERM, Followed, read_followed, record_followed
 from tidemark.pipeline.model import FollowDeclaration
@@ -38,19 +37,6 @@ LONGEST_SLEEP = 0.1
 """Seconds after which a pause notices a signal to stop."""
 
 events = structlog.get_logger()
-
-
-@with_fields
-class RoundFailed(DeliveryError):
-    """A round could not deliver to a writer whose gate is open."""
-
-    pipeline: str
-    failures: str
-
-    text = (
-        "{pipeline}: a round did not deliver everything. {failures} What was finished is kept, and the "
-        "others went on; the next attempt continues."
-    )
 
 
 class FollowedRounds(Protocol):
@@ -142,6 +128,8 @@ class FollowRun:
             "seconds_followed": round((self._clock() - self._timing.began) / SECOND, 1),
         }
         events.info("follow ended", pipeline=self._pipeline, **summary)
+        if left_out := self._followed.needs_person:
+            raise WritersLeftOut(self._pipeline, " ".join(left_out.values()))
         return summary
 
     def _next(self, is_stopping: bool) -> FollowStep:
@@ -163,7 +151,9 @@ class FollowRun:
             self._minute.note_idle(self._waiting)
         else:
             done = rounds.whole(is_stopping)
-            self._timing = replace(self._timing, looked=began, written_until=rounds.written_until)
+            self._timing = replace(
+                self._timing, looked=began, written_until=rounds.written_until, is_behind=done.is_behind
+            )
             self._note(done, (self._clock() - began) / SECOND)
         total = self._total
         self._followed = replace(
@@ -175,6 +165,8 @@ class FollowRun:
         )
 
     def _note(self, done: RoundDone, seconds: float) -> None:
+        if done.needs_person:
+            self._followed = replace(self._followed, needs_person=done.needs_person)
         self._waiting_since = done.waiting_since
         if done.delivered or done.records:
             self._minute.note(done.records, done.took, seconds, self._waiting)
@@ -219,7 +211,10 @@ class FollowRun:
         self._minute, self._minute_began = Figures(lag=self._minute.lag), self._clock()
 
     def _renew(self) -> None:
-        state = replace(self._followed, deadline=self._clock() + TERM)
+        now, state = self._clock(), self._followed
+        # While a round takes long, what it will deliver is as old as the time since the last one.
+        overdue = (now - (state.last_round or state.since)) / SECOND - self._declared.every.total_seconds()
+        state = replace(state, deadline=now + TERM, lag=round(max(state.lag, overdue), 3))
         if not record_followed(self._consensus, self._pipeline, state):
             self._is_overtaken = True
 

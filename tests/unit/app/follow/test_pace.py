@@ -1,5 +1,6 @@
 """When a follow does what: times are arguments, so every case is a line."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -81,6 +82,13 @@ def test_the_end_of_a_bindings_write_times():
     assert write_times_end(given_binding(7 * SECOND, 0, ("orders", 0, 0, 40))) == 7 * SECOND + 40
 
 
+def test_while_a_writer_is_behind_the_next_round_begins_at_once():
+    behind = replace(timing(round_began=5), is_behind=True)
+    assert step(5.4, behind)[0] is FollowStep.ROUND
+    ahead = replace(timing(round_began=5, written_until=15), is_behind=True)
+    assert step(5.4, ahead) == (FollowStep.PAUSE, 10)
+
+
 # How much a round does
 
 
@@ -111,6 +119,11 @@ def test_an_idle_follow_looks_at_everything_every_five_seconds():
     assert kind({PLACE: 7}, {PLACE: 7}, looked=0, now=4.9) is RoundKind.IDLE
     assert kind({PLACE: 7}, {PLACE: 7}, looked=0, now=5) is RoundKind.WHOLE
     assert LOOK == 5 * SECOND
+
+
+def test_while_a_writer_is_behind_rounds_are_whole_although_kafka_is_quiet():
+    behind = replace(timing(looked=0), is_behind=True)
+    assert round_kind({PLACE: 7}, {PLACE: 7}, behind, BEGAN + SECOND) is RoundKind.WHOLE
 
 
 # Upkeep
