@@ -10,9 +10,9 @@ from typing import NamedTuple
 from tidemark.cassandra.scan.columns import Selected
 from tidemark.collection.model.keys import Key
 from tidemark.collection.model.row import CollectionRow, canonical_bytes
-from tidemark.collection.tables.cells import StoredRows, integer, is_true
+from tidemark.collection.tables.codec.cells import StoredRows, integer, is_true
+from tidemark.collection.tables.codec.python_rows import VisibleRow
 from tidemark.collection.tables.layout import GONE, T
-from tidemark.collection.tables.python_rows import VisibleRow
 from tidemark.collection.tables.scanning import (
     keys_changed,
     last_two_times,

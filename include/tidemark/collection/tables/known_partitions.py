@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from tidemark.cassandra.scan.columns import Selected
 from tidemark.cassandra.scan.table_scan import Extract
 from tidemark.collection.model.keys import Key
-from tidemark.collection.tables.cells import StoredRows, integer
+from tidemark.collection.tables.codec.cells import StoredRows, integer
 from tidemark.collection.tables.layout import PARTITION, TOPIC
 from tidemark.collection.tables.scanning import rows_of_keys
 from tidemark.collection.tables.tables import CollectionTables

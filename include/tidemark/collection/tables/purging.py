@@ -9,7 +9,7 @@ from tidemark.cassandra.scan.cell_facts import Fact, facts_of
 from tidemark.cassandra.scan.clustering import CqlOperator, Restriction
 from tidemark.cassandra.scan.columns import Selected
 from tidemark.cassandra.scan.table_scan import Extract, Part
-from tidemark.collection.tables.cells import StoredRows
+from tidemark.collection.tables.codec.cells import StoredRows
 from tidemark.collection.tables.layout import GONE, MESSAGE_ID, T
 from tidemark.collection.tables.scanning import scan_rows, whole_ring
 from tidemark.collection.tables.tables import CollectionTables

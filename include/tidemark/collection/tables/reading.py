@@ -20,10 +20,10 @@ from tidemark.cassandra.scan.columns import Selected
 from tidemark.cassandra.scan.raw_pages import Encoded, bind_values
 from tidemark.cassandra.scan.table_scan import Part, ScanSettings, scan_extract
 from tidemark.collection.model.row import CollectionRow
-from tidemark.collection.tables.cells import StoredRows
+from tidemark.collection.tables.codec.cells import StoredRows
+from tidemark.collection.tables.codec.python_rows import PythonRow, PythonRows
 from tidemark.collection.tables.identity import identify
 from tidemark.collection.tables.layout import GONE
-from tidemark.collection.tables.python_rows import PythonRow, PythonRows
 from tidemark.collection.tables.scanning import newest_up_to, scan_rows, whole_ring, whole_rows
 from tidemark.collection.tables.statements import select_row
 from tidemark.collection.tables.tables import CollectionTables

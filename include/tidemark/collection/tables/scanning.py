@@ -28,7 +28,7 @@ from tidemark.collection.tables.tables import CollectionTables
 
 PIECES = 32
 """Ranges that the ring is cut into. A scan cuts those for which the server times out."""
-GROUPS_IN_FLIGHT = 8
+GROUPS_IN_FLIGHT = 16
 """Statements in flight that each read up to ``KEYS_AT_ONCE`` partitions."""
 
 

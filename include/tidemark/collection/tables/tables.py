@@ -11,7 +11,7 @@ from tidemark.cassandra.bulk.writer import BulkStatement, BulkWriter
 from tidemark.cassandra.driver import ConsistencyLevel, Session
 from tidemark.collection.model.row import CollectionRow
 from tidemark.collection.tables import statements
-from tidemark.collection.tables.cells import change_cells, changes_cells, version_cells
+from tidemark.collection.tables.codec.cells import change_cells, changes_cells, version_cells
 from tidemark.collection.tables.layout import CollectionPlace
 from tidemark.collection.tables.versions import OlderVersions
 

@@ -11,7 +11,7 @@ from tests.support.collection_rows import ACCOUNTS, SEATS, place_of, row
 
 from tidemark.cassandra.cells import UNSET
 from tidemark.collection.model.row import CollectionRow, key_bytes
-from tidemark.collection.tables.cells import (
+from tidemark.collection.tables.codec.cells import (
     StoredRows,
     change_cells,
     changes_cells,

@@ -8,7 +8,7 @@ import pytest
 from tidemark.cassandra.cql_types import CqlKind, CqlType, parse_type
 from tidemark.cassandra.python_values import PythonType
 from tidemark.collection.model.values.encoders import encoder_of
-from tidemark.collection.tables.canonical import canonical_of
+from tidemark.collection.tables.codec.canonical import canonical_of
 
 pytestmark = pytest.mark.unit
 

@@ -13,7 +13,7 @@ from tidemark.cassandra.cells import UNSET
 from tidemark.cassandra.scan.raw_pages import Row
 from tidemark.collection.model.keys import Key
 from tidemark.collection.model.row import CollectionRow, key_bytes
-from tidemark.collection.tables.canonical import canonical_of
+from tidemark.collection.tables.codec.canonical import canonical_of
 from tidemark.collection.tables.errors import RowDamaged
 from tidemark.collection.tables.layout import GONE, MESSAGE_ID, OWN_COLUMNS, CollectionPlace, T
 from tidemark.collection.tables.versions import Version
