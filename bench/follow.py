@@ -41,6 +41,7 @@ from tidemark.consensus.objects import Consensus
 from tidemark.embedded.jars.fetch import ensure_jars
 from tidemark.embedded.ports import LOOPBACK
 from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.manifest import MAX_FILES_PER_SEGMENT
 from tidemark.log.publish import read_log
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.followed import read_followed
@@ -208,8 +209,12 @@ def report(control: LogControl, folder: Path, measured: Measured, summary: dict[
     times = re.findall(r"\bround_seconds=([0-9.]+)", (folder / "follow.log").read_text())
     if len(times) > 2:  # the last line is about the whole run
         print(f"round time, first and last minute: {times[0]} → {times[-2]} s")
-    listed = len(list(manifest.files))
-    print(f"files: {files} in the folder, {listed} in the log, {len(list(manifest.segments))} segments")
+    closed, active = manifest.closed_segment_count, len(manifest.active.files)
+    print(
+        f"files: {files} in the folder; in the log {manifest.closed_file_count} of {closed} closed segments "
+        f"(at most {closed * PARTITIONS * 2} once merged) and {active} of the active one (at most "
+        f"{MAX_FILES_PER_SEGMENT + PARTITIONS - 1})"
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

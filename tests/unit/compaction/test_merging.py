@@ -374,6 +374,8 @@ def test_after_an_hour_of_rounds_there_are_few_files(monkeypatch):
         if second % 3600 == 0:
             most = max(most, log.file_count)
             assert log.file_count <= log.segment_count * 4 * 2
+            assert log.closed_file_count <= log.closed_segment_count * 4 * 2
+            assert len(log.active.files) <= manifest_module.MAX_FILES_PER_SEGMENT + 3
     assert log.count == 4 * 3600 * 40
     assert rewritten <= 4 * log.bytes
 

@@ -30,7 +30,7 @@ class FollowStep(StrEnum):
         PAUSE: Wait; then ask again.
         END_STOPPED: End, because the process was asked to stop.
         END_CLOSED: End, because a writer's gate closed in this run. The tasks after it start a resume.
-        END_OVER: End, because the time of this run is over. The next run continues.
+        END_OVER: End, because the time of this run is over, or its code was changed. The next run continues.
     """
 
     ROUND = "round"
@@ -83,17 +83,19 @@ def next_step(
     *,
     is_stopping: bool = False,
     is_closed: bool = False,
+    is_outdated: bool = False,
 ) -> tuple[FollowStep, int]:
     """What to do at ``now``, and for a pause until when.
 
     ``is_closed`` is whether a gate closed in this run: one that was closed before only leaves its writer out.
+    ``is_outdated`` is whether the code was changed since the run began.
     """
     if is_stopping:
         return FollowStep.END_STOPPED, now
     if is_closed:
         return FollowStep.END_CLOSED, now
     over = timing.began + _micros(declared.lasts.total_seconds())
-    if now >= over:
+    if now >= over or is_outdated:
         return FollowStep.END_OVER, now
     is_at_once = timing.round_began is None or timing.is_behind
     due = now if is_at_once else (timing.round_began or 0) + _micros(declared.every.total_seconds())

@@ -65,10 +65,13 @@ class Upkeep:
         reconcile: Compares a sample of every target with the log; returns the writers whose gates closed.
         merge: Merges small files of the log, until the function that it is given says that the run is over;
             called in a thread of its own, because it may take longer than a round. Raises nothing.
+        is_outdated: Whether the library's files were changed since this process has loaded them; asked once a
+            minute. The run is over then, and the next one begins with the new code.
     """
 
     reconcile: Callable[[], list[str]] = list
     merge: Callable[[Callable[[], bool]], None] = lambda is_over: None
+    is_outdated: Callable[[], bool] = lambda: False
 
 
 class FollowRun:
@@ -91,7 +94,7 @@ class FollowRun:
         self._timing = Timing(now, written_until=rounds.written_until)
         self._total, self._minute, self._minute_began = Figures(), Figures(), now
         self._closed: list[str] = []
-        self._must_wait = False
+        self._must_wait = self._is_outdated = False
         self._is_overtaken = False
         """Whether a later attempt follows, to which leases under the same name are free."""
         self._waiting_since: int | None = None
@@ -137,7 +140,12 @@ class FollowRun:
         now = self._clock()
         is_closed = bool(self._closed) or self._must_wait
         step, until = next_step(
-            self._declared, self._timing, now, is_stopping=is_stopping, is_closed=is_closed
+            self._declared,
+            self._timing,
+            now,
+            is_stopping=is_stopping,
+            is_closed=is_closed,
+            is_outdated=self._is_outdated,
         )
         if step is FollowStep.PAUSE:
             self._sleep(min((until - now) / SECOND, LONGEST_SLEEP))
@@ -189,6 +197,7 @@ class FollowRun:
         if now - self._minute_began >= MINUTE:
             self._end_minute()
             self._rounds.refuse_replicator()
+            self._is_outdated = self._upkeep.is_outdated()
         if self._closed or self._must_wait:
             return
         if is_due(self._followed.reconciled, RECONCILED_EVERY, now):

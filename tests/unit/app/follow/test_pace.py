@@ -57,6 +57,11 @@ def test_a_run_is_over_after_its_time():
     assert step(600, timing(round_began=598))[0] is FollowStep.END_OVER
 
 
+def test_a_run_with_outdated_code_is_over():
+    assert step(3, timing(round_began=2), is_outdated=True)[0] is FollowStep.END_OVER
+    assert step(3, is_closed=True, is_outdated=True)[0] is FollowStep.END_CLOSED
+
+
 def test_a_pause_ends_with_the_run():
     declared = FollowDeclaration(every="60s", **{"for": "90s"})
     found = next_step(declared, timing(round_began=60), BEGAN + 61 * SECOND)

@@ -265,6 +265,19 @@ def test_a_run_that_fails_waits_for_its_merge(rounds, consensus):
     assert merges == ["began", "ended"]
 
 
+def test_a_run_whose_code_was_changed_is_over_within_a_minute(rounds, consensus):
+    began, asked = rounds.clock.now, []
+
+    def is_outdated() -> bool:
+        asked.append((rounds.clock.now - began) / SECOND)
+        return len(asked) == 2
+
+    summary = given_run(rounds, consensus, Upkeep(is_outdated=is_outdated), lasts="1h").repeat()
+    assert summary["ended"] == "over"
+    assert asked == [pytest.approx(60, abs=1.5), pytest.approx(120, abs=2.5)]
+    assert summary["seconds_followed"] == pytest.approx(120, abs=3)
+
+
 def test_other_replicators_are_looked_for_at_the_beginning_and_every_minute(rounds, consensus):
     given_run(rounds, consensus, lasts="3m").repeat()
     assert rounds.looked_for_replicators == 3
