@@ -41,7 +41,7 @@ def is_library_changed() -> bool:
     if _ARCHIVE.fullmatch(root.parent.name):
         return False
     try:
-        return _digest(_read(root)) != library_digest()
+        return digest_of(read_sources(root)) != library_digest()
     except OSError:  # a file went away while it was looked at
         return True
 

@@ -14,7 +14,7 @@ from tidemark.delivery.transforms.function import Function
 from tidemark.module_digests import loaded_sources
 from tidemark.spark import application, engine
 from tidemark.spark.application import Job, read_job, summarise
-from tidemark.spark.code_digests import CodeDigests, loaded_digest
+from tidemark.spark.code_digests import CodeDigests
 from tidemark.spark.library_archive import is_library_changed, library_digest
 
 pytestmark = pytest.mark.unit
