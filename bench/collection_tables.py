@@ -29,8 +29,8 @@ from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.cassandra.table import quoted
 from tidemark.collection.model.row import CollectionRow, key_bytes
 from tidemark.collection.model.schema import CollectionSchema, Column
-from tidemark.collection.tables.cells import change_cells, row_cells
 from tidemark.collection.tables.changes import changes, digest_of_stored
+from tidemark.collection.tables.codec.cells import change_cells, row_cells
 from tidemark.collection.tables.create import create_collection
 from tidemark.collection.tables.known_partitions import known_partitions
 from tidemark.collection.tables.layout import CollectionPlace

@@ -3,21 +3,27 @@
 The record itself, without Great Expectations, is in tests/unit/log/test_audit.py.
 """
 
+import gc
 import re
+import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pytest
+from pyspark import StorageLevel
 from tests.support.log_samples import capture, given_binding
 
-from tidemark.log.audit import BadExpectation, audit_files
+from tidemark.log.audit import BadExpectation, audit_files, judge, pandas_batch
 from tidemark.log.expectations import ExpectationDeclaration, Suite, load_suite
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.audit_result import AuditRecord, Judgement
 from tidemark.log.model.statistics import FileStatistics
 from tidemark.settings import ROOT
 from tidemark.spark.jobs.capture import audit_messages
+from tidemark.spark.jobs.read_log import read_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -137,6 +143,30 @@ def test_of_many_files_some_are_named_and_the_others_are_counted():
     assert failure.ids == (0, 119)
 
 
+def test_two_threads_may_audit_at_once():
+    def audit(partition: int) -> list[tuple[int, int] | None]:
+        first = 100 * partition
+        wrong = replace(given_file("files/w", partition, 0, 3, first_id=first), disorder=1)
+        right = [given_file(f"files/{n}", n, 0, 3, first_id=first + 3 * n) for n in range(1, partition + 1)]
+        return [failure.ids for failure in audited(wrong, *right).failures]
+
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(audit, [1, 2, 3, 4] * 5))
+    assert found == [[(100, 102)], [(200, 202)], [(300, 302)], [(400, 402)]] * 5
+
+
+def test_rows_that_were_judged_are_not_kept():
+    def judged() -> weakref.ref[pd.DataFrame]:
+        frame = pd.DataFrame({"id": [1, 2]})
+        batch = pandas_batch(frame, "captured_files")
+        judge("orders", batch, [("small", declare(BETWEEN, column="id", max_value=1))], ("id",))
+        return weakref.ref(frame)
+
+    frames = [judged() for _ in range(3)]
+    gc.collect()
+    assert [frame() for frame in frames] == [None] * 3
+
+
 def test_people_can_read_what_was_found():
     lines = list(audited(replace(A, disorder=2), replace(B, rows_written=1)).to_lines())
     assert lines[2] == "critical offsets grow: disorder 2, path files/a (ids 100 to 102)"
@@ -229,11 +259,16 @@ Judge = Callable[..., list[Judgement]]
 
 
 @pytest.fixture(scope="module")
-def judge_messages(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Judge:
-    """Judges one capture by the expectations given."""
+def messages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The files of one capture."""
     folder = LogFolder("orders", str(tmp_path_factory.mktemp("log")))
-    paths = [folder.at(file) for file in capture(folder, BINDING, VALUES).files]
-    return lambda *own: audit_messages("orders", spark, paths, Suite(messages=own))
+    return [folder.at(file) for file in capture(folder, BINDING, VALUES).files]
+
+
+@pytest.fixture(scope="module")
+def judge_messages(spark: "SparkSession", messages: list[str]) -> Judge:
+    """Judges that capture by the expectations given."""
+    return lambda *own: audit_messages("orders", spark, messages, Suite(messages=own))
 
 
 def test_every_message_is_judged_and_those_that_offend_are_named_by_id(judge_messages):
@@ -247,6 +282,11 @@ def test_every_message_is_judged_and_those_that_offend_are_named_by_id(judge_mes
         Judgement("keys", NOT_NULL, "critical", True, ""),
         Judgement(BETWEEN, BETWEEN, "critical", False, "id 100, offset 0; id 101, offset 1", (100, 101)),
     ]
+
+
+def test_the_engine_keeps_no_message(judge_messages, spark, messages):
+    judge_messages(declare(NOT_NULL, column="key"), declare(BETWEEN, column="offset", min_value=2))
+    assert read_parquet(spark, messages).storageLevel == StorageLevel.NONE
 
 
 def test_more_messages_than_can_be_fetched_are_counted(judge_messages):

@@ -6,8 +6,8 @@ from tidemark.cassandra.cql_types import parse_type
 from tidemark.cassandra.python_values import PythonType
 from tidemark.collection.model.row import CollectionRow, key_bytes
 from tidemark.collection.model.schema import CollectionSchema, Column
+from tidemark.collection.tables.codec.python_rows import PythonRow
 from tidemark.collection.tables.layout import CollectionPlace
-from tidemark.collection.tables.python_rows import PythonRow
 from tidemark.outputs.model.digest import shard_of
 
 SHARDS = 4

@@ -176,14 +176,18 @@ def collection_writer(
 
 def given_records(binding: Binding, partition: int, words: str, lower: int, topic: str = TOPIC) -> pa.RecordBatch:
     """Messages of a partition, a word each: ``a=1`` is an account with a balance, ``a`` deletes it, ``=1`` has
-    no key, ``a=x`` a balance that does not fit, ``a?`` no JSON, and ``-`` is an offset without a message."""
+    no key, ``a=x`` a balance that does not fit, ``a?`` no JSON, ``a:u`` an event of Debezium, and ``-`` is an
+    offset without a message."""
     messages = []
     for offset, word in enumerate(words.split(), start=lower):
         if word == "-":
             continue
         key, is_there, balance = word.partition("=")
         value: bytes | None = None
-        if word.endswith("?"):
+        if ":" in word:
+            key, _, op = word.partition(":")
+            value = f'{{"op": "{op}", "after": {{"owner": "ann", "balance": 1}}}}'.encode()
+        elif word.endswith("?"):
             key, value = word[:-1], b"no json"
         elif is_there:
             number = balance if balance.isdigit() else f'"{balance}"'

@@ -7,6 +7,7 @@ them. What only this package needs is imported where it is used.
 from cassandra import ConsistencyLevel, DriverException, InvalidRequest, Unauthorized
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
 from cassandra.concurrent import execute_concurrent_with_args
+from cassandra.marshal import uvint_unpack
 from cassandra.policies import FallthroughRetryPolicy, RoundRobinPolicy
 from cassandra.query import BatchStatement, BatchType, PreparedStatement, SimpleStatement, tuple_factory
 
@@ -28,4 +29,5 @@ __all__ = [
     "Unauthorized",
     "execute_concurrent_with_args",
     "tuple_factory",
+    "uvint_unpack",
 ]

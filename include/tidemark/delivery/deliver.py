@@ -11,6 +11,7 @@ from itertools import takewhile
 from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.consensus.lease import LEASE, Lease
 from tidemark.consensus.lease_holder import holding
+from tidemark.consensus.lease_wait import PATIENCE, is_of_follow
 from tidemark.delivery.binding_delivery import Delivery
 from tidemark.delivery.binding_steps import WriteParts
 from tidemark.delivery.compacted_history import BEGIN_ANEW, require_history
@@ -71,7 +72,8 @@ def deliver_to(
     """
     # `shape` may need the target, so a registered writer's is read only when there is something to deliver.
     # An unreachable target then closes the gate like any other failure of it.
-    state, log = known_writer(writer, log, positions, start, clock)
+    patience = 0.0 if is_of_follow(holder) else PATIENCE  # the next round tries again
+    state, log = known_writer(writer, log, positions, start, clock, patience)
     place = (writer, log, positions, holder, write_parts, reload, clock)
     done = _deliver(state, *place, limit=limit, is_stopping=is_stopping)
     advance_output(writer, log, positions, clock)

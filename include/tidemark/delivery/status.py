@@ -82,10 +82,13 @@ class FollowStatus:
         holder: The run that follows, or followed last.
         since: When it began, in µs.
         last_round: When its last round ended, in µs; 0 before the first.
-        lag: The age in seconds of the oldest record of the last round when all targets had it; 0 where it
-            found nothing new. None where the pipeline is not followed.
+        lag: The age in seconds of the oldest record of the last round when all targets had it, or of what a
+            target still lacks; 0 where there is neither. None where the pipeline is not followed, and during
+            the first seconds of the first round.
         rounds: The number of rounds of the run.
         records: The number of records that it delivered.
+        needs_person: Why the run leaves writers out of its rounds, by the writer's name. The next run tries
+            them again.
     """
 
     followed: bool
@@ -95,6 +98,7 @@ class FollowStatus:
     lag: float | None = None
     rounds: int = 0
     records: int = 0
+    needs_person: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, state: Followed | None, now: int) -> "FollowStatus":
@@ -107,9 +111,10 @@ class FollowStatus:
             state.holder,
             state.since,
             state.last_round or None,
-            state.lag if is_current and state.last_round else None,
+            state.lag if is_current and (state.last_round or state.lag) else None,
             state.rounds,
             state.records,
+            state.needs_person if is_current else {},
         )
 
 

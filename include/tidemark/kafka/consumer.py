@@ -98,8 +98,8 @@ class ReadRecord:
         message = self._message
         kind, timestamp = message.timestamp()
         stamp = NO_TIMESTAMP if kind == TIMESTAMP_NOT_AVAILABLE else timestamp
-        key, value = cast("bytes | None", message.key()), cast("bytes | None", message.value())
-        return RecordFields(key, value, stamp, kind, cast("RecordHeaders", message.headers()) or None)
+        headers = cast("RecordHeaders", message.headers()) or None
+        return RecordFields(_bytes(message.key()), _bytes(message.value()), stamp, kind, headers)
 
     @property
     def leader_epoch(self) -> int | None:

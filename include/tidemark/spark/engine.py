@@ -2,8 +2,8 @@
 
 A Spark Connect server stays up and is shared. A session on it belongs to one kind of work of one installation
 (``orders.deliver``) with one version of the library: the next run of the same work finds it again, with its
-Python processes, and can interrupt what a killed attempt left running. Other work has other sessions and sees
-nothing of it. Every other address starts an application, which ends with its session.
+Python processes, and can interrupt what a killed attempt left running. Other work has other sessions: it sees
+nothing of it and cannot interrupt it. Every other address starts an application, which ends with its session.
 
 Nothing here starts or stops a server.
 """

@@ -32,6 +32,20 @@ def library_digest() -> str:
     return archive[1] if archive else digest_of(read_sources(root))
 
 
+def is_library_changed() -> bool:
+    """Whether the sources are not those any more that this process has loaded. Never in an archive.
+
+    A module that is imported later would be the new one beside the old ones.
+    """
+    root = _root()
+    if _ARCHIVE.fullmatch(root.parent.name):
+        return False
+    try:
+        return digest_of(read_sources(root)) != library_digest()
+    except OSError:  # a file went away while it was looked at
+        return True
+
+
 def ensure_package(folder: Path) -> Path:
     """The path of the archive in ``folder``, which is created where it is missing."""
     sources = read_sources(_root())

@@ -2,7 +2,8 @@
 
 A Spark Connect server may run on another machine, or in a container with other mounts. Then it would write
 files of the log where no reader looks for them. This process writes a small file that the engine must find,
-and the engine writes one that this process must find. What was found once is remembered in the session.
+and the engine writes one that this process must find. What was found once is remembered in the session, for
+this folder: another one that is mounted in its place is checked again.
 Spark itself reads and writes: its Python processes take seconds to start, and a capture needs none.
 """
 
@@ -12,6 +13,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from tidemark.log.files.folder import Folder
+from tidemark.log.files.folder_id import folder_id
 from tidemark.spark.engine import EngineKind, OpenEngine, engine_error
 from tidemark.spark.errors import PathNotShared
 
@@ -32,10 +34,11 @@ def check_shared_path(engine: OpenEngine, pipeline: str, path: str) -> None:
     """
     if engine.kind is not EngineKind.CONNECT:
         return
-    key = f"tidemark.shared.{sha256(f'{socket.gethostname()} {path}'.encode()).hexdigest()[:16]}"
+    folder = Folder(pipeline, path)
+    seen = f"{socket.gethostname()} {path} {folder_id(folder)}"
+    key = f"tidemark.shared.{sha256(seen.encode()).hexdigest()[:16]}"
     if engine.spark.conf.get(key, "") == path:
         return
-    folder = Folder(pipeline, path)
     area = folder.new_area(AREA)
     try:
         folder.write_once(f"{area}/{_OURS}{_SUFFIX}", area.encode(), AREA)

@@ -30,7 +30,8 @@ def test_a_type_has_one_spelling(text, known_as):
     [
         ("counter", "is `counter`: it is or holds a counter. A delivery may be repeated"),
         ("list<counter>", "is `list<counter>`: it is or holds a counter"),
-        ("strng", "is `strng`, which is not a type that a column can have. Did you mean"),
+        ("bigin", "is `bigin`, which is not a type that a column can have. Did you mean `bigint`?"),
+        ("address", "Types: ascii, bigint"),
         ("address", "User-defined types are refused, because they can be changed or dropped"),
         ("list<frozen<address>>", "which holds `address`, which is not a type"),
         ("map<text", 'a bracket is open. Put a type with commas in quotes: "map<text…>"'),
@@ -38,7 +39,8 @@ def test_a_type_has_one_spelling(text, known_as):
         ("list<int, text>", "Types in brackets are missing or too many"),
         ("text<int>", "Types in brackets are missing or too many"),
         ("vector<float, 0>", "A vector has 1 to 8192 elements"),
-        ("vector<float, x>", "Types in brackets are missing or too many"),
+        ("vector<float, x>", "which holds `x`, which is not a type"),
+        ("vector<float, -1>", "A vector has 1 to 8192 elements"),
         ("set<duration>", "Durations have no order, which the elements of a set need. Use a list"),
         ("map<frozen<list<duration>>, int>", "Durations have no order, which the keys of a map need"),
         ("TEXT", "Did you mean `text`?"),
@@ -56,7 +58,9 @@ def test_a_type_that_a_key_can_have(text):
     assert key_type(text) == column_type(text)
 
 
-@pytest.mark.parametrize("text", "decimal float double duration list<int> set<int> tuple<int>".split())
+@pytest.mark.parametrize(
+    "text", ["decimal", "float", "double", "duration", "list<int>", "set<int>", "tuple<int>"]
+)
 def test_a_type_that_no_key_has(text):
     with pytest.raises(
         ValueError, match=r"which a key column cannot be\. Types of key columns: ascii, bigint"

@@ -1,6 +1,7 @@
 """The lease: one holder at a time moves a position, and a process that lost it is recognised."""
 
 import threading
+from contextlib import suppress
 
 import pytest
 from tests.support.clocks import Clock
@@ -192,6 +193,26 @@ def test_of_two_processes_of_one_holder_only_the_later_commits(positions, clock)
     with pytest.raises(LeaseLost):
         earlier.commit(7, {})
     assert state_of(positions).position == 3
+
+
+def test_what_is_left_of_another_kind_of_work_stops_before_the_writer_can_be_taken(positions, clock):
+    """It has another session on the engine, so the next holder cannot interrupt it."""
+    ticket = taken(positions, "orders.follow run-1", clock).ticket(lambda: positions.load("archive"))
+
+    def is_free() -> bool:
+        with suppress(LeaseHeld):
+            return bool(take(positions, state_of(positions), "run-2", clock, patience=0))
+        return False
+
+    clock.now += LEASE - MARGIN - 1
+    ticket.check()
+    assert not is_free()
+    clock.now += 1
+    with pytest.raises(LeaseLost):
+        ticket.check()
+    assert not is_free()
+    clock.now += MARGIN
+    assert is_free()
 
 
 # Renewal

@@ -297,9 +297,12 @@ def test_airflow_and_spark_share_one_home(compose):
 
 
 def test_the_server_s_token_crosses_no_network(compose):
-    scheduler, server = compose["services"]["airflow-scheduler"], compose["services"]["spark-connect"]
-    assert scheduler["network_mode"] == server["network_mode"] == "service:task-network"
-    connection = json.loads(VARIABLE.sub("x", scheduler["environment"]["AIRFLOW_CONN_SPARK_DEFAULT"]))
+    services = compose["services"]
+    inside = {name for name in services if services[name].get("network_mode") == "service:task-network"}
+    # Tasks run in the scheduler. In the triggerer, a deferred follow asks whether the server answers.
+    assert inside == {"airflow-scheduler", "airflow-triggerer", "spark-connect"}
+    server, common = services["spark-connect"], services["airflow-scheduler"]["environment"]
+    connection = json.loads(VARIABLE.sub("x", common["AIRFLOW_CONN_SPARK_DEFAULT"]))
     options = properties("deploy/spark-connect.conf")
     assert (connection["host"], str(connection["port"])) == (
         "sc://localhost",
@@ -307,6 +310,12 @@ def test_the_server_s_token_crosses_no_network(compose):
     )
     assert options["spark.connect.grpc.binding.address"] == "127.0.0.1"
     assert FROM_ENV.fullmatch(server["environment"]["SPARK_CONNECT_AUTHENTICATE_TOKEN"])
+
+
+def test_services_of_one_network_have_neither_ports_nor_a_name_of_their_own(compose):
+    services = compose["services"]
+    inside = [one for one in services.values() if one.get("network_mode") == "service:task-network"]
+    assert [one.keys() & {"ports", "hostname", "networks"} for one in inside] == [set()] * len(inside)
 
 
 def test_the_server_hides_what_the_embedded_one_hides(settings):

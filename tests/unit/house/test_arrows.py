@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "log": LEAVES | {"kafka", "consensus"},
     "delivery": LEAVES | {"cassandra", "consensus", "pipeline", "log", "outputs"},
     "outputs": LEAVES | {"consensus", "log"},
-    "journal_tables": LEAVES | {"journal", "cassandra", "consensus", "pipeline", "log"},
+    "journal_tables": LEAVES | {"journal", "cassandra", "pipeline", "log"},
     "writers": LEAVES
     | {
         "journal",

@@ -128,7 +128,7 @@ class TestNames:
         (text,) = refused(name=name)
         if name == "order":
             assert text.startswith("`name` is `order`, a reserved word of CQL.")
-        assert text.endswith("keep the writer's name, and name the table with the key `table`.")
+        assert text.endswith("give the table another one with the key `table`.")
 
     def test_a_table_may_be_called_otherwise_than_the_writer(self):
         assert declared(name="orders-2", table="orders2").table_name == "orders2"
@@ -192,7 +192,7 @@ class TestNames:
         ({"key": "id"}, "`key` must be a mapping from columns to CQL types, not `id`"),
         ({"key": [["id", "text"], ["id", "int"]]}, "`key` has `id` twice"),
         ({"key": {"id": "decimal"}}, "`key.id` is `decimal`, which a key column cannot be"),
-        ({"key": {"id": "strng"}}, "Did you mean"),
+        ({"key": {"id": "txt"}}, "Did you mean `text`?"),
         ({"columns": ...}, "`columns` is missing"),
         ({"columns": {"a": "counter"}}, "A delivery may be repeated"),
         ({"columns": {"a": 5}}, "`columns.a` must be a CQL type, not `5`"),

@@ -74,14 +74,15 @@ def test_a_message_without_a_row_stops_the_writer_and_everything_below_it_is_the
     assert world.digests == {}
 
 
-def test_an_operation_that_nobody_knows_is_a_bad_message(tmp_path):
-    world = CollectionWorld(tmp_path, envelope="oplog")
-    world.publish_records("a=1")
+def test_an_unknown_operation_is_a_bad_message(tmp_path):
+    world = CollectionWorld(tmp_path, envelope="debezium", key_format="raw")
+    world.publish_records("a:c b:z")
     world.deliver(world.started())
     gate = world.gate(world.started())
     assert gate is not None
-    assert gate.cause is Cause.MESSAGE
-    assert "op" in gate.reason
+    assert (gate.cause, gate.first_id) == (Cause.MESSAGE, 1)
+    assert '`op` is "z"' in gate.reason
+    assert world.collection.ids == [0]
 
 
 def test_an_acknowledged_message_has_no_row_and_the_rest_goes_on(world):

@@ -4,6 +4,7 @@ Everything that Cassandra itself would refuse when the table is created is refus
 is read. Nothing here knows the types of a table that exists already.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -36,6 +37,7 @@ RAW_KEY_KINDS = frozenset({CqlKind.ASCII, CqlKind.BLOB, CqlKind.TEXT})
 """Kinds of which a message key as it is can be the value."""
 
 _MOST_DIMENSIONS = 8192
+_NAME = re.compile(r"[A-Za-z_\"][^<>,\s]*")
 _COUNTER = (
     "is or holds a counter. A delivery may be repeated, and adding twice would count twice. Use `bigint` for "
     "a number that the message has."
@@ -55,8 +57,8 @@ def column_type(text: str) -> CqlType:
         )
     try:
         found = _with_one_name_each(parse_type(text))
-    except NoPlaceInArrow as unknown:
-        raise ValueError(_unknown(text, unknown.type_name)) from None
+    except NoPlaceInArrow:
+        raise ValueError(_unknown(text)) from None
     for part in _parts(found):
         _check_part(text, part)
     return found
@@ -99,11 +101,13 @@ def _has_duration(found: CqlType) -> bool:
     return any(part.kind is CqlKind.DURATION for part in _parts(found))
 
 
-def _unknown(text: str, part: str) -> str:
-    shown = f"is `{text}`" if part == text else f"is `{text}`, which holds `{part}`"
-    name = part.partition("<")[0].strip()
+def _unknown(text: str) -> str:
+    """What is wrong with a text that is not a type."""
     kinds = [kind.value for kind in CqlKind if kind is not CqlKind.USER_TYPE]
-    if name in kinds:
-        return f"{shown}. Types in brackets are missing or too many. Write list<int>, or map<text, int>."
+    names = [name for name in _NAME.findall(text) if name not in (*kinds, "frozen")]
+    if not names and text.strip():
+        return f"is `{text}`. Types in brackets are missing or too many. Write list<int>, or map<text, int>."
+    name = names[0] if names else text
+    shown = f"is `{text}`" if name == text else f"is `{text}`, which holds `{name}`"
     hint = did_you_mean(name, kinds, f"Types: {', '.join(kinds)}.")
     return f"{shown}, which is not a type that a column can have. {hint} {_USER_TYPE}"

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from tidemark.cassandra.scan.columns import Selected
 from tidemark.collection.model.keys import Key
 from tidemark.collection.model.row import CollectionRow, canonical_bytes
-from tidemark.collection.tables.cells import StoredRows, integer, is_true
+from tidemark.collection.tables.codec.cells import StoredRows, integer, is_true
+from tidemark.collection.tables.codec.python_rows import VisibleRow
 from tidemark.collection.tables.layout import GONE, T
-from tidemark.collection.tables.python_rows import VisibleRow
 from tidemark.collection.tables.scanning import (
     keys_changed,
     last_two_times,
@@ -48,7 +48,7 @@ def changes(tables: CollectionTables, t: int) -> Iterator[RowUpdate]:
 
 def rows_written(tables: CollectionTables, t: int, shard: int) -> Iterator[CollectionRow]:
     """All rows of a shard at a time, in no order, as they were written: one for every message."""
-    stored, selected = StoredRows(tables.place.schema), whole_rows(tables.place)
+    stored, selected = StoredRows(tables.place), whole_rows(tables.place)
     for keys in keys_changed(tables, shard, t):
         for cells in rows_of_keys(tables, selected, rows_at(t), keys):
             yield stored.decode(cells)
@@ -64,7 +64,7 @@ def digest_of_stored(tables: CollectionTables, t: int) -> TimeDigests:
 
 
 def _read_images(tables: CollectionTables, t: int, keys: Iterable[Key]) -> _Images:
-    place, stored = tables.place, StoredRows(tables.place.schema)
+    place, stored = tables.place, StoredRows(tables.place)
     selected = Selected.of(place.rows, (*place.key_columns, T, GONE, *place.data_columns))
     width = len(place.key_columns)
     images: tuple[dict[Key, VisibleRow | None], ...] = ({}, {})
@@ -72,7 +72,8 @@ def _read_images(tables: CollectionTables, t: int, keys: Iterable[Key]) -> _Imag
         key = stored.key(cells)
         row = None if is_true(cells[width + 1]) else VisibleRow(key, stored.values(cells[width + 2 :]))
         # Newest first: where nothing is left of the time itself, both rows are earlier ones.
-        images[integer(cells[width]) == t].setdefault(key, row)
+        (when,) = stored.written(cells[width : width + 1], (T,))
+        images[integer(when) == t].setdefault(key, row)
     return _Images(*images)
 
 

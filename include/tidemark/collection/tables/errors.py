@@ -63,6 +63,22 @@ class CollectionMissing(CollectionTablesError, TargetMissing):
 
 
 @with_fields
+class RowDamaged(CollectionTablesError):
+    """A stored row lacks a cell that every row is written with."""
+
+    needs_person = True
+
+    table: str
+    column: str
+
+    text = (
+        "{table}: there is a row without a value for `{column}`, which every row is written with: something "
+        "else has written to the table, or deleted from it. Nothing of this read counts. Find out what has "
+        "written there, and build the collection anew from the log, as a further rendition."
+    )
+
+
+@with_fields
 class KeyRefused(CollectionTablesError):
     """A key that no row of the collection can have."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from tidemark.cassandra.scan.columns import Selected
 from tidemark.cassandra.scan.table_scan import Extract
 from tidemark.collection.model.keys import Key
-from tidemark.collection.tables.cells import StoredRows, integer
+from tidemark.collection.tables.codec.cells import StoredRows, integer
 from tidemark.collection.tables.layout import PARTITION, TOPIC
 from tidemark.collection.tables.scanning import rows_of_keys
 from tidemark.collection.tables.tables import CollectionTables
@@ -23,10 +23,10 @@ def known_partitions(tables: CollectionTables, keys: Iterable[Key]) -> dict[tupl
 
     Keys without rows are left out. Several statements are in flight, each for many keys.
     """
-    place, stored = tables.place, StoredRows(tables.place.schema)
+    place, stored = tables.place, StoredRows(tables.place)
     selected = Selected.of(place.rows, (*place.key_columns, TOPIC, PARTITION))
     found: dict[tuple[Key, str], int] = {}
     for cells in rows_of_keys(tables, selected, _NEWEST, keys):
-        topic, partition = cells[-2:]
-        found[stored.key(cells), (topic or b"").decode()] = integer(partition)
+        topic, partition = stored.written(cells[-2:], (TOPIC, PARTITION))
+        found[stored.key(cells), topic.decode()] = integer(partition)
     return found

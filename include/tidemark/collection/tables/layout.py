@@ -16,6 +16,9 @@ from tidemark.pipeline.model import Consistency
 CHANGES = "_changes"
 T, MESSAGE_ID, GONE, TOPIC, PARTITION, OFFSET = SYSTEM_COLUMNS
 SHARD = "shard"
+OWN_COLUMNS = (T, MESSAGE_ID, GONE, PARTITION, OFFSET, TOPIC)
+"""The columns of a row besides its key and data, in the order in which they are written and read: those of
+fixed width first."""
 
 _FROZEN = frozenset({CqlKind.LIST, CqlKind.MAP, CqlKind.SET, CqlKind.TUPLE})
 

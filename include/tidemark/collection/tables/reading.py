@@ -10,26 +10,32 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.cassandra.driver import EXEC_PROFILE_DEFAULT, PreparedStatement, tuple_factory
+from tidemark.cassandra.driver import (
+    EXEC_PROFILE_DEFAULT,
+    InvalidRequest,
+    PreparedStatement,
+    tuple_factory,
+)
 from tidemark.cassandra.scan.columns import Selected
 from tidemark.cassandra.scan.raw_pages import Encoded, bind_values
 from tidemark.cassandra.scan.table_scan import Part, ScanSettings, scan_extract
 from tidemark.collection.model.row import CollectionRow
-from tidemark.collection.tables.cells import StoredRows
+from tidemark.collection.tables.codec.cells import StoredRows
+from tidemark.collection.tables.codec.python_rows import PythonRow, PythonRows
+from tidemark.collection.tables.identity import identify
 from tidemark.collection.tables.layout import GONE
-from tidemark.collection.tables.python_rows import PythonRow, PythonRows
 from tidemark.collection.tables.scanning import newest_up_to, scan_rows, whole_ring, whole_rows
 from tidemark.collection.tables.statements import select_row
 from tidemark.collection.tables.tables import CollectionTables
 
 
 class CollectionReader:
-    """Reads the tables of a collection over a session."""
+    """Reads the tables of a collection over a session. Raises CollectionMissing where they are not there."""
 
     def __init__(self, tables: CollectionTables) -> None:
         self._tables, self._place = tables, tables.place
         self._python = PythonRows(self._place)
-        self._select: PreparedStatement = tables.session.prepare(select_row(self._place))
+        self._select = self._prepare()
         self._select.consistency_level = tables.consistency
         self._select.is_idempotent = True
         self._profile = tables.session.execution_profile_clone_update(
@@ -65,20 +71,27 @@ class CollectionReader:
         ranges = whole_ring(self._tables.session) if parts is None else parts
         extract = newest_up_to(at)
         for batch in scan_extract(self._tables.session, selected, ranges, extract, settings):
-            gone = batch.column(GONE)
+            gone = pc.fill_null(batch.column(GONE), False)
             there = batch.filter(pc.invert(gone)) if gone.true_count else batch
             if there.num_rows:
                 yield there.drop_columns([GONE])
 
     def stored(self, at: int, parts: Iterable[Part] | None = None) -> Iterator[CollectionRow]:
         """The rows of all keys as of a time, as they were written: for digests and comparisons."""
-        stored = StoredRows(self._place.schema)
+        stored = StoredRows(self._place)
         ranges = whole_ring(self._tables.session) if parts is None else parts
         for rows in scan_rows(self._tables, whole_rows(self._place), newest_up_to(at), ranges):
             for cells in rows:
                 row = stored.decode(cells)
                 if not row.gone:
                     yield row
+
+    def _prepare(self) -> PreparedStatement:
+        try:
+            return self._tables.session.prepare(select_row(self._place))
+        except InvalidRequest:
+            identify(self._tables.session, self._place)  # raises CollectionMissing where it is not there
+            raise
 
     def _selected(self, schema: pa.Schema | None) -> Selected:
         table = self._place.rows

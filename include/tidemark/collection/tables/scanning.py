@@ -11,7 +11,14 @@ from tidemark.cassandra.scan.clustering import CqlOperator, Restriction
 from tidemark.cassandra.scan.columns import Selected
 from tidemark.cassandra.scan.partition_keys import PartitionKey, key_groups
 from tidemark.cassandra.scan.raw_pages import Row
-from tidemark.cassandra.scan.table_scan import EVERY_ROW, Extract, Part, ScanSettings, scan_pages
+from tidemark.cassandra.scan.table_scan import (
+    EVERY_ROW,
+    USUAL,
+    Extract,
+    Part,
+    ScanSettings,
+    scan_pages,
+)
 from tidemark.cassandra.size import ring_tokens
 from tidemark.cassandra.token_ranges import TokenRange, cut_ring
 from tidemark.collection.model.keys import Key
@@ -20,9 +27,8 @@ from tidemark.collection.tables.statements import row_columns
 from tidemark.collection.tables.tables import CollectionTables
 
 PIECES = 32
-"""Ranges that the ring is cut into. A range is one query of the server, so it is small enough not to time out
-for a table of some 10 GB; a scan cuts a range that times out all the same."""
-GROUPS_IN_FLIGHT = 8
+"""Ranges that the ring is cut into. A scan cuts those for which the server times out."""
+GROUPS_IN_FLIGHT = 16
 """Statements in flight that each read up to ``KEYS_AT_ONCE`` partitions."""
 
 
@@ -57,7 +63,7 @@ def scan_rows(
     selected: Selected,
     extract: Extract,
     parts: Iterable[Part],
-    in_flight: int = ScanSettings().in_flight,
+    in_flight: int = USUAL.in_flight,
 ) -> Iterator[Sequence[Row]]:
     """Undecoded rows of parts of the table, page by page."""
     settings = ScanSettings(tables.consistency, in_flight=in_flight)

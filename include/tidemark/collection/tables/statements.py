@@ -7,10 +7,8 @@ from tidemark.cassandra.table import quoted
 from tidemark.collection.tables.layout import (
     GONE,
     MESSAGE_ID,
-    OFFSET,
-    PARTITION,
+    OWN_COLUMNS,
     SHARD,
-    TOPIC,
     CollectionPlace,
     T,
 )
@@ -22,8 +20,7 @@ def row_columns(place: CollectionPlace) -> tuple[str, ...]:
     The key is first, because the token is computed from it. Columns of fixed width are adjacent, so that one
     call packs them.
     """
-    own = (T, MESSAGE_ID, GONE, PARTITION, OFFSET, TOPIC)
-    return (*place.key_columns, *own, *place.data_columns)
+    return (*place.key_columns, *OWN_COLUMNS, *place.data_columns)
 
 
 def insert_row(place: CollectionPlace) -> str:

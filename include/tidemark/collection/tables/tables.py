@@ -11,11 +11,11 @@ from tidemark.cassandra.bulk.writer import BulkStatement, BulkWriter
 from tidemark.cassandra.driver import ConsistencyLevel, Session
 from tidemark.collection.model.row import CollectionRow
 from tidemark.collection.tables import statements
-from tidemark.collection.tables.cells import change_cells, changes_cells, version_cells
+from tidemark.collection.tables.codec.cells import change_cells, changes_cells, version_cells
 from tidemark.collection.tables.layout import CollectionPlace
 from tidemark.collection.tables.versions import OlderVersions
 
-_opened: WeakKeyDictionary[Session, dict[CollectionPlace, "CollectionTables"]] = WeakKeyDictionary()
+_opened: WeakKeyDictionary[Session, dict[tuple[object, ...], "CollectionTables"]] = WeakKeyDictionary()
 
 
 class CollectionTables:
@@ -29,9 +29,10 @@ class CollectionTables:
     def of(cls, session: Session, place: CollectionPlace) -> "CollectionTables":
         """The tables over a session, opened once."""
         opened = _opened.setdefault(session, {})
-        if place not in opened:
-            opened[place] = cls(session, place)
-        return opened[place]
+        key = (place.keyspace, place.name, place.schema, place.consistency)
+        if key not in opened:
+            opened[key] = cls(session, place)
+        return opened[key]
 
     def bulk(self, check: Callable[[], None] | None = None) -> BulkWriter:
         """A bulk writer for the ``add_`` methods; it calls ``check`` before every batch of writes."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from tidemark.cassandra.bulk.writer import BulkWriter
 from tidemark.collection.model.keys import Key
 from tidemark.collection.model.row import CollectionRow, key_bytes
-from tidemark.collection.tables.cells import row_cells
+from tidemark.collection.tables.codec.cells import row_cells
 from tidemark.collection.tables.tables import CollectionTables
 from tidemark.faults import FaultPoint, at_once, reach
 

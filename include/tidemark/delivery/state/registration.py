@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.lease_wait import PATIENCE
 from tidemark.delivery.compacted_history import BEGIN_ANEW, require_history
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.renditions.output import WriterOutput
@@ -39,17 +40,24 @@ def start_of(declared: AnyWriter, end: int) -> Start:
 
 
 def known_writer(
-    writer: Writer, log: PublishedLog, positions: Positions, start: Start, clock: Clock = wall_clock
+    writer: Writer,
+    log: PublishedLog,
+    positions: Positions,
+    start: Start,
+    clock: Clock = wall_clock,
+    patience: float = PATIENCE,
 ) -> tuple[WriterState, PublishedLog]:
-    """The writer's state, and the log to deliver from; registers the writer at its first run, at
-    ``start``."""
+    """The writer's state, and the log to deliver from; registers the writer at its first run, at ``start``.
+
+    A registration waits for a follow that merges small files, ``patience`` seconds at most.
+    """
     state = positions.load(writer.name)
     if state is not None:
         ensure_enrolled(log.control, Enrolled(writer.name, state.version))
         _ensure_output(writer, log, positions, clock)
         return state, log
     place = Enrolled(writer.name, positions.version(writer.name))
-    head = enrol(log.control, place, clock(), "a new writer is refused")
+    head = enrol(log.control, place, clock(), "a new writer is refused", patience)
     reach(FaultPoint.REGISTER_ENROLLED)
     try:
         # From here on compaction waits for this writer, so only what is compacted by now matters.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tidemark.errors import with_fields
 from tidemark.log.errors import LogError
 from tidemark.log.files.folder import STAGING, Folder
+from tidemark.log.files.folder_id import FOLDER_ID
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.state.control import LogHead
 from tidemark.log.sweep import CONDEMNED
@@ -29,7 +30,7 @@ AREAS = (
     "files",
 )
 """All folders that Tidemark creates in a log's folder, in the order of their removal."""
-FILES = (CONDEMNED,)
+FILES = (CONDEMNED, FOLDER_ID)
 """All files that Tidemark creates directly in a log's folder."""
 
 

@@ -78,7 +78,7 @@ class Progress:
     def upper_beyond(self, number: int, frontier: int) -> int:
         """As ``upper``; ``frontier`` where it is not beyond that.
 
-        Two reads where nothing was bound since, four where the rendition stands still, however far behind.
+        One read where nothing was bound since, three where the rendition stands still, however far behind.
         """
         bindings_upper = self.control.bindings_head().upper
         if bindings_upper <= frontier:

@@ -1,7 +1,12 @@
 """Distributes the parts of a delivery over Spark's executors.
 
-An engine that stays up may still run parts of a killed attempt. So a new holder of the writer's lease
-interrupts them first, and every part reads the lease anew before it writes: plain writes are not fenced.
+An engine that stays up may still run parts of a killed attempt, and plain writes are not fenced. So every
+part reads the lease anew before it writes, and checks its deadline before every batch: another holder gets
+the lease only after that deadline. The same holder gets it at once; what parts of its earlier attempt still
+write is what the new ones write.
+
+A new holder also interrupts what is left over. That only ends it sooner, and reaches one session: that of the
+same kind of work and the same library. ``orders.deliver`` does not interrupt a part of ``orders.follow``.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

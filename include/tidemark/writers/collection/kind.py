@@ -138,8 +138,8 @@ class CollectionDeclaration(WriterDeclaration):
         except ValueError as error:
             yield Finding(
                 ("name",),
-                f"{error} The table is called like the writer: or keep the writer's name, and name the table "
-                "with the key `table`.",
+                f"{error} The table gets the writer's name. To keep that name for the writer, give the table "
+                "another one with the key `table`.",
             )
 
     def _key_problems(self) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from tidemark.cassandra.scan.table_scan import Extract
 from tidemark.cassandra.session import connect, server_time
 from tidemark.collection.model.keys import Key
 from tidemark.collection.model.row import CollectionRow
-from tidemark.collection.tables.cells import StoredRows, integer
+from tidemark.collection.tables.codec.cells import StoredRows, integer
 from tidemark.collection.tables.create import create_collection
 from tidemark.collection.tables.identity import identify
 from tidemark.collection.tables.layout import MESSAGE_ID, PARTITION, TOPIC, CollectionPlace, T

@@ -10,7 +10,7 @@ from tests.support.faults import Killed, kill_at
 
 from tidemark.collection.model.row import CollectionRow, key_bytes
 from tidemark.collection.tables import writing
-from tidemark.collection.tables.cells import row_cells
+from tidemark.collection.tables.codec.cells import row_cells
 from tidemark.collection.tables.writing import RowWriter
 from tidemark.faults import FaultPoint
 

@@ -54,6 +54,13 @@ def test_statement_16_a_time_that_the_rendition_has_not_finished_is_not_readable
         world.output.resolve(20)
 
 
+def test_every_rendition_has_an_upper_of_its_own():
+    world = OutputStoreWorld.with_second()
+    world.bind(50)
+    world.finish(2)
+    assert [world.progress.upper(number) for number in (1, 2, 3)] == [50, 51, 10]
+
+
 def test_a_binding_that_is_half_delivered_is_not_readable():
     world = OutputStoreWorld.begun()
     binding = world.bind(20, width=3)

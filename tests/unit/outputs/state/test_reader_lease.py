@@ -120,6 +120,16 @@ def test_a_holder_whose_clock_is_behind_is_told_as_soon_as_it_asks():
         lease.check()
 
 
+def test_a_reader_that_was_removed_before_its_deadline_is_over_as_soon_as_a_renewal_finds_that():
+    world = OutputStoreWorld.begun()
+    lease = given_lease(world)
+    world.readers.drop(lease.check().reader)  # by an operator
+    with pytest.raises(ReaderExpired):
+        lease.renew()
+    with pytest.raises(ReaderExpired):
+        lease.check()
+
+
 def test_a_read_that_outlasts_the_term_gives_no_answer():
     world = OutputStoreWorld.handed_over()
     lease = given_lease(world, t=20)

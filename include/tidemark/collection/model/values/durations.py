@@ -7,7 +7,7 @@ days. All three have the same sign.
 import re
 from typing import Any
 
-from tidemark.cassandra import cells
+from tidemark.cassandra.cells import duration as duration_cell
 from tidemark.collection.model.values.misfit import Misfit
 
 _UNITS = {
@@ -48,7 +48,7 @@ def duration(value: Any) -> bytes:
     if max(months, days) > _MOST_MONTHS_OR_DAYS or nanoseconds > _MOST_NANOSECONDS:
         raise Misfit(value, "is longer than a duration can be")
     sign = -1 if text != value else 1
-    return cells.duration((sign * months, sign * days, sign * nanoseconds))[4:]
+    return duration_cell((sign * months, sign * days, sign * nanoseconds))[4:]
 
 
 def _plain_parts(text: str) -> list[tuple[int, str]]:

@@ -126,7 +126,11 @@ def _not_null(item: Any) -> Any:
 def _repeated(values: Iterable[Any], cells: Iterable[bytes]) -> Any:
     """The first value whose bytes came before."""
     seen: set[bytes] = set()
-    return next(value for value, cell in zip(values, cells, strict=True) if cell in seen or seen.add(cell))
+    for value, cell in zip(values, cells, strict=True):
+        if cell in seen:
+            return value
+        seen.add(cell)
+    raise AssertionError("no value occurs twice")
 
 
 def _with_length(cell: bytes) -> bytes:

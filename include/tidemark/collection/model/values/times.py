@@ -6,7 +6,7 @@ from datetime import date as Date
 from struct import Struct, error
 from typing import Any
 
-from tidemark.cassandra import cells
+from tidemark.cassandra.cells import date as date_cell
 from tidemark.collection.model.values.misfit import Misfit
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -27,7 +27,7 @@ def date(value: Any) -> bytes:
     if type(value) is not str or not _DATE.fullmatch(value):
         raise Misfit(value, "is not a date such as 2024-12-31")
     try:
-        return cells.date(Date.fromisoformat(value))[4:]
+        return date_cell(Date.fromisoformat(value))[4:]
     except ValueError:
         raise Misfit(value, "is a day that no calendar has") from None
 

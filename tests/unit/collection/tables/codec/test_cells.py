@@ -7,20 +7,18 @@ import pytest
 from cassandra import cqltypes
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.collection_rows import ACCOUNTS, SEATS, SHARDS, place_of, row
+from tests.support.collection_rows import ACCOUNTS, SEATS, place_of, row
 
 from tidemark.cassandra.cells import UNSET
-from tidemark.cassandra.cql_types import parse_type
-from tidemark.cassandra.python_values import PythonType
 from tidemark.collection.model.row import CollectionRow, key_bytes
-from tidemark.collection.model.schema import CollectionSchema, Column
-from tidemark.collection.tables.cells import (
+from tidemark.collection.tables.codec.cells import (
     StoredRows,
     change_cells,
     changes_cells,
     row_cells,
     version_cells,
 )
+from tidemark.collection.tables.errors import RowDamaged
 from tidemark.collection.tables.statements import row_columns
 
 pytestmark = pytest.mark.unit
@@ -106,33 +104,14 @@ def test_a_row_that_was_stored_is_the_row_that_was_written(
     hall: str, seat: int, values: tuple[str | None] | None, t: int, message_id: int, partition: int
 ) -> None:
     one = row(t, message_id, (hall, seat), values, SEATS, partition, topic="Säle")
-    assert StoredRows(SEATS).decode(split(encoded(one))) == one
+    assert StoredRows(place_of(SEATS)).decode(split(encoded(one))) == one
 
 
-@given(st.sets(st.integers(-(2**31), 2**31 - 1)))
-def test_a_set_comes_back_in_the_order_of_its_bytes(numbers: set[int]) -> None:
-    """Cassandra stores it in the order of the elements' type: −1 before 1, whose bytes are smaller."""
-    column = Column("numbers", parse_type("set<int>"))
-    kind = PythonType(column.type)
-    (found,) = StoredRows(CollectionSchema((), (column,), SHARDS)).values([kind.encode(sorted(numbers))])
-    assert found is not None
-    assert sorted_parts(found, 1)
-    assert set(kind.decode(found)) == numbers
-
-
-@given(st.dictionaries(st.integers(-9, 9), st.text()))
-def test_a_map_comes_back_in_the_order_of_the_bytes_of_its_keys(names: dict[int, str]) -> None:
-    column = Column("names", parse_type("map<int, text>"))
-    kind = PythonType(column.type)
-    stored = kind.encode({key: names[key] for key in sorted(names)})
-    (found,) = StoredRows(CollectionSchema((), (column,), SHARDS)).values([stored])
-    assert found is not None
-    assert sorted_parts(found, 2)
-    assert dict(kind.decode(found).items()) == names
-
-
-def sorted_parts(data: bytes, each: int) -> bool:
-    """Whether the elements of a set, or the keys of a map, are in the order of their bytes."""
-    assert int.from_bytes(data[:4], "big") * each == len(split(data[4:]))
-    keys = split(data[4:])[::each]
-    return keys == sorted(keys)  # type: ignore[type-var]
+@pytest.mark.parametrize("column", ["gone", "topic", "partition", "offset"])
+def test_a_row_that_lacks_what_every_row_has_is_named_as_damaged(column: str) -> None:
+    columns = [*row_columns(place_of(ACCOUNTS)), "write time"]
+    cells = [
+        None if name == column else cell for name, cell in zip(columns, split(encoded(ANN)), strict=True)
+    ]
+    with pytest.raises(RowDamaged, match=f"collections.accounts: there is a row without .* `{column}`"):
+        StoredRows(place_of(ACCOUNTS)).decode(cells)

@@ -8,8 +8,8 @@ from tests.support.collection_rows import ACCOUNTS, SEATS, place_of
 
 from tidemark.cassandra.cql_types import parse_type
 from tidemark.collection.model.schema import CollectionSchema, Column
+from tidemark.collection.tables.codec.python_rows import PythonRows, VisibleRow
 from tidemark.collection.tables.errors import KeyRefused
-from tidemark.collection.tables.python_rows import PythonRows, VisibleRow
 
 pytestmark = pytest.mark.unit
 

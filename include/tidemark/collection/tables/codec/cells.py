@@ -1,26 +1,25 @@
-"""Rows of a collection as the bound values of statements, and stored cells as rows. Pure.
+"""Rows of a collection as the bound values of statements, and stored cells as rows. Uses no session.
 
 A null is left unset: the row of a message never had another version, so there is no older value that a null
 would have to hide, and an unset cell leaves no tombstone. What was written without a value is read as null.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
 
 from tidemark.cassandra import cells
 from tidemark.cassandra.cells import UNSET
-from tidemark.cassandra.cql_types import CqlKind
 from tidemark.cassandra.scan.raw_pages import Row
 from tidemark.collection.model.keys import Key
 from tidemark.collection.model.row import CollectionRow, key_bytes
-from tidemark.collection.model.schema import CollectionSchema
+from tidemark.collection.tables.codec.canonical import canonical_of
+from tidemark.collection.tables.errors import RowDamaged
+from tidemark.collection.tables.layout import GONE, MESSAGE_ID, OWN_COLUMNS, CollectionPlace, T
+from tidemark.collection.tables.versions import Version
 from tidemark.outputs.model.digest import shard_of
 
-Canonical = Callable[[bytes], bytes]
-
 _length = Struct(">i").pack
-_read_length = Struct(">i").unpack_from
 _pack_place = Struct(">iqiqi?iiiq").pack
 """t, message_id, gone, partition, offset."""
 _pack_version = Struct(">iqiq").pack
@@ -62,10 +61,8 @@ def changes_cells(shard: int, t: int) -> bytes:
     return _pack_long(8, t) + _pack_shard(4, shard, 8, t)
 
 
-def integer(cell: bytes | None) -> int:
-    """The value of an ``int`` or ``bigint`` that is always written."""
-    if cell is None:
-        raise ValueError("null in a column that is always written")
+def integer(cell: bytes) -> int:
+    """The value of an ``int`` or a ``bigint``."""
     found: int = (_read_int if len(cell) == 4 else _read_long)(cell)[0]
     return found
 
@@ -78,26 +75,40 @@ def is_true(cell: bytes | None) -> bool:
 class StoredRows:
     """Decodes stored rows of one collection."""
 
-    def __init__(self, schema: CollectionSchema) -> None:
-        self._width, self._shards = len(schema.key), schema.shards
-        self._canonical = canonical_cells(schema)
+    def __init__(self, place: CollectionPlace) -> None:
+        self._place, self._shards = place, place.schema.shards
+        self._width = len(place.schema.key)
+        self._canonical = [canonical_of(column.type) for column in place.schema.columns]
 
     def decode(self, cells: Row) -> CollectionRow:
         """The row in cells in the order of ``row_columns``, then the write time: as it was written."""
-        key = self.key(cells)
-        t, message_id, gone, partition, offset, topic = cells[self._width : self._width + 6]
+        key, end = self.key(cells), self._width + len(OWN_COLUMNS)
+        t, message_id, gone, partition, offset, topic = self.written(cells[self._width : end], OWN_COLUMNS)
+        (write_time,) = self.written(cells[-1:], (GONE,))
         return CollectionRow(
             key=key,
-            values=self.values(cells[self._width + 6 : -1]),
+            values=self.values(cells[end:-1]),
             t=integer(t),
             message_id=integer(message_id),
-            write_time=integer(cells[-1]),
+            write_time=integer(write_time),
             gone=is_true(gone),
-            topic=(topic or b"").decode(),
+            topic=topic.decode(),
             partition=integer(partition),
             offset=integer(offset),
             shard=shard_of(key_bytes(key), self._shards),
         )
+
+    def written(self, cells: Row, columns: Sequence[str]) -> list[bytes]:
+        """The cells of columns that every row is written with. Raises RowDamaged where one is null."""
+        found = [cell for cell in cells if cell is not None]
+        if len(found) < len(cells):
+            raise RowDamaged(str(self._place), columns[list(cells).index(None)])
+        return found
+
+    def version(self, cells: Row) -> Version:
+        """The version in cells: the key, t, the message's id and the write time."""
+        own = self.written(cells[self._width :], (T, MESSAGE_ID, GONE))
+        return Version(self.key(cells), *map(integer, own))
 
     def key(self, cells: Row) -> Key:
         """The key of a row whose first columns are those of the key."""
@@ -111,33 +122,3 @@ class StoredRows:
                 for cell, canonical in zip(cells, self._canonical, strict=True)
             ]
         )
-
-
-def canonical_cells(schema: CollectionSchema) -> tuple[Canonical | None, ...]:
-    """For each data column what restores the canonical bytes of a stored cell; None where they are the same.
-
-    Cassandra stores the elements of a set and the entries of a map in the order of their type, and rows have
-    them in the order of their bytes. It does not look into elements.
-    """
-    restored = {CqlKind.SET: _sorted_set, CqlKind.MAP: _sorted_map}
-    return tuple(restored.get(column.type.kind) for column in schema.columns)
-
-
-def _sorted_set(cell: bytes) -> bytes:
-    return cells.encoded_list(sorted(_elements(cell, 1)))
-
-
-def _sorted_map(cell: bytes) -> bytes:
-    found = list(_elements(cell, 2))
-    pairs = sorted(zip(found[::2], found[1::2], strict=True))
-    return _length(len(pairs)) + cells.encoded_list([part for pair in pairs for part in pair])[4:]
-
-
-def _elements(cell: bytes, each: int) -> Iterable[bytes]:
-    """The elements of a set, or keys and values of a map in turn."""
-    (count,) = _read_length(cell)
-    place = 4
-    for _ in range(each * count):
-        (length,) = _read_length(cell, place)
-        yield cell[place + 4 : place + 4 + length]
-        place += 4 + length
