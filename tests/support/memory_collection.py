@@ -1,4 +1,4 @@
-"""A collection's tables in memory, as ``CollectionTarget`` offers them to a writer, and a pipeline that has it.
+"""A collection's tables in memory, as ``CollectionTarget`` offers them to a writer, and a pipeline for them.
 
 The newest write time wins and a tombstone wins a tie, as in Cassandra. Writes arrive one at a time, so a
 process may die after any of them, find its target broken, or be overtaken.
@@ -20,6 +20,7 @@ from tests.support.pipeline_world import PipelineWorld
 from tidemark.collection.model.keys import Key
 from tidemark.collection.model.row import CollectionRow
 from tidemark.collection.tables.errors import CollectionMissing
+from tidemark.collection.tables.key_origins import KeyOrigin, Origins
 from tidemark.connections import CassandraConnection
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.writer import TargetIdentity
@@ -32,7 +33,6 @@ from tidemark.outputs.model.digest import TimeDigests
 from tidemark.outputs.model.output import Output
 from tidemark.outputs.state.output_store import OutputStore
 from tidemark.writers.collection.kind import CollectionDeclaration
-from tidemark.writers.collection.target import KeyOrigin, Origins
 from tidemark.writers.collection.writer import CollectionWriter
 
 TOPIC = "accounts"
@@ -174,10 +174,14 @@ def collection_writer(
     )
 
 
-def given_records(binding: Binding, partition: int, words: str, lower: int, topic: str = TOPIC) -> pa.RecordBatch:
-    """Messages of a partition, a word each: ``a=1`` is an account with a balance, ``a`` deletes it, ``=1`` has
-    no key, ``a=x`` a balance that does not fit, ``a?`` no JSON, ``a:u`` an event of Debezium, and ``-`` is an
-    offset without a message."""
+def given_records(
+    binding: Binding, partition: int, words: str, lower: int, topic: str = TOPIC
+) -> pa.RecordBatch:
+    """Messages of a partition, a word each.
+
+    ``a=1`` is an account with a balance, ``a`` deletes it, ``=1`` has no key, ``a=x`` a balance that does not
+    fit, ``a?`` no JSON, ``a:u`` an event of Debezium, and ``-`` is an offset without a message.
+    """
     messages = []
     for offset, word in enumerate(words.split(), start=lower):
         if word == "-":
@@ -220,7 +224,9 @@ class CollectionWorld(PipelineWorld):
         folder = LogFolder("orders", str(self.root / "log"))
         add_binding(self.control, binding)
         files = [
-            write_file(folder, binding, s, [given_records(binding, s.partition, partitions[s.partition], s.lower)])
+            write_file(
+                folder, binding, s, [given_records(binding, s.partition, partitions[s.partition], s.lower)]
+            )
             for s in binding.slices
             if set(partitions[s.partition].split()) != {"-"}
         ]

@@ -62,7 +62,7 @@ def test_delivering_again_changes_nothing(world):
     ],
     ids=["no key", "a value that does not fit", "no JSON"],
 )
-def test_a_message_without_a_row_stops_the_writer_and_everything_below_it_is_there(world, words, id_, problem):
+def test_a_message_without_a_row_stops_the_writer_and_what_is_below_is_there(world, words, id_, problem):
     world.publish_records(words)
     world.deliver(world.started())
     gate = world.gate(world.started())

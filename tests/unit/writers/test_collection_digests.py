@@ -1,12 +1,14 @@
 """Digests of a binding: the same however it is cut, ordered, interrupted or computed again."""
 
+from itertools import pairwise
+
 import pytest
 from tests.support.memory_collection import CollectionWorld
 
+from tidemark.collection.model.row import canonical_bytes
 from tidemark.delivery.binding_steps import write_parts_at_once, write_parts_here
 from tidemark.delivery.writer import Part
 from tidemark.outputs.model.digest import ShardDigest, TimeDigests
-from tidemark.collection.model.row import canonical_bytes
 from tidemark.writers.collection import writer as collection
 
 pytestmark = pytest.mark.unit
@@ -43,10 +45,7 @@ def as_many(count):
         binding, files = parts[0].binding, tuple(file for part in parts for file in part.files)
         files = tuple(dict.fromkeys(files))
         bounds = [binding.base + binding.width * i // count for i in range(count + 1)]
-        cut = [
-            Part(binding, files, first_id=first, last_id=last - 1)
-            for first, last in zip(bounds, bounds[1:], strict=False)
-        ]
+        cut = [Part(binding, files, first_id=first, last_id=last - 1) for first, last in pairwise(bounds)]
         done = write_parts_here(writer, cut, log, acknowledged, ticket)
         whole = done[0]
         for one in done[1:]:

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.faults import Killed, at_point
 from tests.support.log_samples import compact
-from tests.support.memory_collection import CollectionWorld
+from tests.support.memory_collection import CollectionWorld, given_declared
 
 from tidemark.delivery.compacted_history import HistoryCompacted, refusal_of
 from tidemark.delivery.renditions.errors import OutputLeftOver
@@ -12,7 +12,6 @@ from tidemark.delivery.state.writer_state import Cause
 from tidemark.faults import FaultPoint
 from tidemark.outputs.model.rendition import RenditionState
 from tidemark.writers.collection import writer as collection
-from tests.support.memory_collection import given_declared
 
 pytestmark = pytest.mark.unit
 

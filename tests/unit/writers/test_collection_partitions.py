@@ -1,4 +1,4 @@
-"""A key of a topic comes from one partition: within a binding, between bindings, in bulk and one at a time."""
+"""A key of a topic comes from one partition: in a binding, between bindings, in bulk and one at a time."""
 
 import pytest
 from tests.support.memory_collection import CollectionWorld

@@ -248,8 +248,8 @@ def _not_the_message(state: WriterState, gate: WriterGate) -> str:
 
 def _finished_before(message: Mapping[str, Any]) -> str:
     return (
-        f"id {message['id']} was delivered before: its binding at {message['t']} is finished, and readers may "
-        "have read it. What they have read never changes. Resume: it is computed again and compared."
+        f"id {message['id']} was delivered before: its binding at {message['t']} is finished, and readers "
+        "may have read it. What they have read never changes. Resume: it is computed again and compared."
     )
 
 

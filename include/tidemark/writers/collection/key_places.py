@@ -12,9 +12,9 @@ from tidemark.collection.model.keys import Key
 from tidemark.collection.model.row import CollectionRow, key_bytes
 from tidemark.collection.model.rows import BadRow
 from tidemark.collection.model.split_keys import first_split, places_of
+from tidemark.collection.tables.key_origins import Origins
 from tidemark.delivery.split_entities import Begun, begun
 from tidemark.delivery.writer import Part
-from tidemark.writers.collection.target import Origins
 
 
 class ReadsOrigins(Protocol):

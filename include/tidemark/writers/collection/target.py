@@ -6,19 +6,16 @@ Tests put tables in memory in its place. Nothing here decides which rows there a
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from tidemark.cassandra.scan.clustering import CqlOperator, Restriction
-from tidemark.cassandra.scan.columns import Selected
-from tidemark.cassandra.scan.table_scan import Extract
 from tidemark.cassandra.session import connect, server_time
 from tidemark.collection.model.keys import Key
 from tidemark.collection.model.row import CollectionRow
-from tidemark.collection.tables.codec.cells import StoredRows, integer
 from tidemark.collection.tables.create import create_collection
 from tidemark.collection.tables.identity import identify
-from tidemark.collection.tables.layout import MESSAGE_ID, PARTITION, TOPIC, CollectionPlace, T
-from tidemark.collection.tables.scanning import newest_up_to, rows_at, rows_of_keys
+from tidemark.collection.tables.key_origins import Origins, key_origins
+from tidemark.collection.tables.layout import CollectionPlace
+from tidemark.collection.tables.scanning import keys_changed
 from tidemark.collection.tables.tables import CollectionTables
 from tidemark.collection.tables.writing import RowWriter
 from tidemark.connections import CassandraConnection
@@ -26,22 +23,6 @@ from tidemark.delivery.writer import TargetIdentity
 
 NEVER = 0
 """A time that no binding has: what is written for it is seen by no reader."""
-
-
-class KeyOrigin(NamedTuple):
-    """Where a key of a topic came from before a message.
-
-    Attributes:
-        message_id: The message that had it.
-        partition: The partition of that message.
-    """
-
-    message_id: int
-    partition: int
-
-
-Origins = dict[tuple[Key, str], KeyOrigin]
-"""By key and topic."""
 
 
 class AddsRows(Protocol):
@@ -74,31 +55,16 @@ class CollectionTarget:
     def is_empty(self) -> bool:
         """Whether there is no row and no change in them."""
         session = connect(self.connection)
-        tables = (self.place.rows, self.place.changes)
-        return not any(session.execute(f"SELECT * FROM {one.cql_name} LIMIT 1").one() for one in tables)
+        for table in (self.place.rows, self.place.changes):
+            statement = session.prepare(f"SELECT * FROM {table.cql_name} LIMIT 1")
+            statement.consistency_level = self._tables.consistency
+            if session.execute(statement).one():
+                return False
+        return True
 
     def origins(self, t: int, keys: Iterable[Key]) -> Origins:
-        """Where keys came from before the time ``t``, or, of keys that begin at it, their first rows there.
-
-        Of each key only one row before ``t`` is read, so a key of several topics is known by one of them.
-        """
-        found: Origins = {}
-        begun: list[Key] = []
-        for key, at, topic, origin in self._read(newest_up_to(t), keys):
-            if at < t:
-                found[key, topic] = origin
-            else:
-                begun.append(key)
-        if begun:  # an earlier attempt, or another part, has written rows of this binding
-            known = set()
-            for key, _, topic, origin in self._read(_newest_before(t), begun):
-                found[key, topic] = origin
-                known.add(key)
-            for key, _, topic, origin in self._read(rows_at(t), [key for key in begun if key not in known]):
-                first = found.get((key, topic))
-                if first is None or origin.message_id < first.message_id:
-                    found[key, topic] = origin
-        return found
+        """See ``key_origins``."""
+        return key_origins(self._tables, t, keys)
 
     @contextmanager
     def writing(self, check: Callable[[], None]) -> Iterator[AddsRows]:
@@ -119,25 +85,10 @@ class CollectionTarget:
         """
         server_time(connect(self.connection))
         tables = self._tables
-        for _ in self._read(newest_up_to(NEVER), ()):
-            pass
+        list(keys_changed(tables, 0, NEVER))
         with tables.bulk() as bulk:
             tables.drop_changes(bulk, NEVER)
-
-    def _read(
-        self, extract: Extract, keys: Iterable[Key]
-    ) -> Iterator[tuple[Key, int, str, KeyOrigin]]:
-        tables, stored = self._tables, StoredRows(self.place.schema)
-        names = (*self.place.key_columns, T, MESSAGE_ID, TOPIC, PARTITION)
-        for cells in rows_of_keys(tables, Selected.of(self.place.rows, names), extract, keys):
-            t, message_id, topic, partition = cells[-4:]
-            origin = KeyOrigin(integer(message_id), integer(partition))
-            yield stored.key(cells), integer(t), (topic or b"").decode(), origin
 
     @property
     def _tables(self) -> CollectionTables:
         return CollectionTables.of(connect(self.connection), self.place)
-
-
-def _newest_before(t: int) -> Extract:
-    return Extract((Restriction(T, CqlOperator.LESS, t),), rows=1)

@@ -261,9 +261,7 @@ class CollectionWriter(Writer):
         return Written(made.written, made.filtered, made.ignored, details, digests=digests)
 
     def _bad(self, bad: BadRow) -> BadMessage:
-        return BadMessage(
-            self.pipeline, self.name, bad.topic, bad.partition, bad.offset, bad.id, bad.problem
-        )
+        return BadMessage(self.pipeline, self.name, bad.topic, bad.partition, bad.offset, bad.id, bad.problem)
 
     def _refuse_other_tables(self) -> None:
         if self.tables is None:
