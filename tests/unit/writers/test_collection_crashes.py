@@ -1,4 +1,4 @@
-"""Deliveries of a collection that die between any two writes: the next ones make it what it would have been."""
+"""Deliveries of a collection that die between any two writes: later ones make it what it would have been."""
 
 import pytest
 from hypothesis import given
