@@ -19,6 +19,7 @@ from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.collection.model.keys import Key
 from tidemark.collection.model.row import CollectionRow
+from tidemark.collection.model.row_digests import digests_of
 from tidemark.collection.tables.errors import CollectionMissing
 from tidemark.collection.tables.key_origins import KeyOrigin, Origins
 from tidemark.connections import CassandraConnection
@@ -75,6 +76,10 @@ class MemoryCollection:
     def ids(self) -> list[int]:
         return [row.message_id for row in self.rows]
 
+    def digests(self, t: int, shards: int = 4) -> TimeDigests:
+        """The digests of what is there for a time."""
+        return TimeDigests(t, digests_of((row for row in self.rows if row.t == t), shards))
+
     def state(self, at: int = 10**18) -> dict[str, int | None]:
         """The balance of each account that there is at a time."""
         there = (python_row(row) for row in newest(self.rows, at).values() if not row.gone)
@@ -119,6 +124,9 @@ class MemoryTarget:
     def discard(self, rows: Iterable[CollectionRow]) -> None:
         for row in rows:
             self.put(row, None)
+
+    def digests(self, t: int) -> TimeDigests:
+        return self.collection.digests(t)
 
     def try_using(self) -> None:
         self.fate(self.written)

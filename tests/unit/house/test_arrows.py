@@ -47,7 +47,17 @@ MAY_IMPORT = {
     "collection": LEAVES | {"journal", "cassandra", "consensus", "pipeline", "log", "delivery", "outputs"},
     "compaction": LEAVES | {"journal", "consensus", "pipeline", "log", "delivery"},
     "verification": LEAVES
-    | {"journal", "cassandra", "consensus", "pipeline", "log", "delivery", "journal_tables", "writers"},
+    | {
+        "journal",
+        "cassandra",
+        "consensus",
+        "pipeline",
+        "log",
+        "delivery",
+        "journal_tables",
+        "writers",
+        "outputs",
+    },
     "client": LEAVES
     | {
         "journal",

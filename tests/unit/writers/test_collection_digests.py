@@ -5,7 +5,6 @@ from itertools import pairwise
 import pytest
 from tests.support.memory_collection import CollectionWorld
 
-from tidemark.collection.model.row import canonical_bytes
 from tidemark.delivery.binding_steps import write_parts_at_once, write_parts_here
 from tidemark.delivery.writer import Part
 from tidemark.outputs.model.digest import ShardDigest, TimeDigests
@@ -22,14 +21,6 @@ def given_world(root):
         " ".join(f"a{i % 9}={i}" for i in range(ROWS)), " ".join(f"b{i % 5}={i}" for i in range(ROWS))
     )
     return world, binding
-
-
-def of_stored(world, t):
-    shards = [[] for _ in range(4)]
-    for row in world.collection.rows:
-        if row.t == t:
-            shards[row.shard].append(canonical_bytes(row))
-    return TimeDigests(t, tuple(map(ShardDigest.of, shards)))
 
 
 def backwards(writer, parts, log, acknowledged, ticket):
@@ -73,7 +64,7 @@ def test_31_every_way_to_cut_a_binding_gives_the_same_digests(tmp_path, monkeypa
     monkeypatch.setattr(collection, "MESSAGES_A_PART", a_part)
     world, binding = given_world(tmp_path)
     world.deliver(world.started(), write_parts=write_parts)
-    assert world.digests[binding.t] == of_stored(world, binding.t)
+    assert world.digests[binding.t] == world.collection.digests(binding.t)
     assert str(world.digests[binding.t].total) == "80:8b4f972eff75796aad038b1f665482cd"
 
 
@@ -89,7 +80,7 @@ def test_31_one_message_at_a_time_gives_the_same_digests(tmp_path, singly):
     assert world.digests == {}
     world.resume(world.started(), singly=singly)
     assert world.position(world.started()) == binding.end
-    assert world.digests[binding.t] == of_stored(world, binding.t)
+    assert world.digests[binding.t] == world.collection.digests(binding.t)
 
 
 def test_6_a_binding_without_messages_has_digests_of_nothing(tmp_path):

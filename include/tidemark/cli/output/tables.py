@@ -72,7 +72,7 @@ def status_table(status: PipelineStatus) -> RenderableType:
         for one in writer.left_out
     ]
     further += [
-        f"  {escape(writer.name)}: readers may read times before {writer.frontier} ({moment(writer.frontier)})"
+        f"  {escape(writer.name)}: readable before {writer.frontier} ({moment(writer.frontier)})"
         for writer in status.writers
         if writer.frontier is not None
     ]

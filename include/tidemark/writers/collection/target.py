@@ -11,6 +11,7 @@ from typing import Protocol
 from tidemark.cassandra.session import connect, server_time
 from tidemark.collection.model.keys import Key
 from tidemark.collection.model.row import CollectionRow
+from tidemark.collection.tables.changes import digest_of_stored
 from tidemark.collection.tables.create import create_collection
 from tidemark.collection.tables.identity import identify
 from tidemark.collection.tables.key_origins import Origins, key_origins
@@ -20,6 +21,7 @@ from tidemark.collection.tables.tables import CollectionTables
 from tidemark.collection.tables.writing import RowWriter
 from tidemark.connections import CassandraConnection
 from tidemark.delivery.writer import TargetIdentity
+from tidemark.outputs.model.digest import TimeDigests
 
 NEVER = 0
 """A time that no binding has: what is written for it is seen by no reader."""
@@ -77,6 +79,10 @@ class CollectionTarget:
     def discard(self, rows: Iterable[CollectionRow]) -> None:
         """Delete exactly these rows, whether they are there or not."""
         self._tables.discard(rows)
+
+    def digests(self, t: int) -> TimeDigests:
+        """The digests of the rows that are stored for a time."""
+        return digest_of_stored(self._tables, t)
 
     def try_using(self) -> None:
         """Ask Cassandra for the time, then read and write at the consistency of a delivery.

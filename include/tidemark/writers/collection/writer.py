@@ -52,6 +52,8 @@ MESSAGES_AT_ONCE, BYTES_AT_ONCE = at_once(20_000), 16 * 2**20
 statements."""
 MESSAGES_A_PART = 250_000
 """The messages of one part."""
+BINDINGS_COMPARED = 1
+"""The bindings that are compared with the log after a delivery."""
 NOT_SETTINGS = frozenset({"keep", "replication", "consistency"})
 """Keys that say how the rows are kept, not what they are."""
 
@@ -100,6 +102,16 @@ class CollectionWriter(Writer):
         settings = settings_of(self.declared, self.shape, NOT_SETTINGS)
         code = _code_of(tuple(modules_called(self.declared.transforms)))
         return TimedOutput(settings, code, str(self.place), self.declared.shards)
+
+    @property
+    def verifier(self) -> str:
+        """See ``Writer.verifier``."""
+        return "tidemark.verification.outputs.collection:verify_collection"
+
+    @property
+    def compared_after_delivery(self) -> int:
+        """See ``Writer.compared_after_delivery``: the newest bindings."""
+        return BINDINGS_COMPARED
 
     def trial(self) -> "CollectionWriter":
         """See ``Writer.trial``."""
