@@ -248,8 +248,10 @@ def _not_the_message(state: WriterState, gate: WriterGate) -> str:
 
 
 def _finished_before(first: int, t: int) -> str:
-    return f"id {first} was delivered before: the binding at {t} is finished, and readers may have read it. "
+    return (
+        f"id {first} was delivered before: the binding at {t} is finished, and readers may have read it. "
         "What they have read never changes. Resume: it is computed again and compared."
+    )
 
 
 def _never_tried(state: WriterState, unfailed: Sequence[int]) -> str:
