@@ -69,6 +69,7 @@ def test_a_pipeline_that_never_ran(consensus):
                 "retired": False,
                 "left_out": [],
                 "hint": None,
+                "frontier": None,
             }
             for name, kind in (("cassandra", "journal"), ("archive", "files"))
         ],
