@@ -95,6 +95,8 @@ class AcknowledgementPlanner:
         if unfailed and not untried:
             raise refusal(state, _never_tried(state, unfailed))
         for message in messages:
+            if self.positions.digests(state.name, message["t"]) is not None:
+                raise refusal(state, _finished_before(message))
             if refused := self.writer.refuses_acknowledgement(message):
                 raise refusal(state, f"id {message['id']} cannot be acknowledged: {refused}")
         gate, position = state.gate, self._position_after(last)
@@ -241,6 +243,13 @@ def _not_the_message(state: WriterState, gate: WriterGate) -> str:
     return (
         f"its target failed at {gate.where}, not a message ({gate.reason.rstrip('.')}), so there is nothing "
         f"to acknowledge. Mend the target, then: tidemark resume {state.pipeline} {state.name}."
+    )
+
+
+def _finished_before(message: Mapping[str, Any]) -> str:
+    return (
+        f"id {message['id']} was delivered before: its binding at {message['t']} is finished, and readers "
+        "may have read it. What they have read never changes. Resume: it is computed again and compared."
     )
 
 
