@@ -21,7 +21,7 @@ DIGESTS_STAY = (
 )
 BEGIN_ANEW = (
     "Give it `start: latest`; a journal needs an empty keyspace of its own, and a log that was compacted by "
-    "policy `journal` alone."
+    "policy `journal` alone. A collection that needs every message cannot begin any more."
 )
 
 

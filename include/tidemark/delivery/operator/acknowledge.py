@@ -94,9 +94,10 @@ class AcknowledgementPlanner:
         unfailed = [id_ for message in messages if not _has_failed(state.gate, id_ := int(message["id"]))]
         if unfailed and not untried:
             raise refusal(state, _never_tried(state, unfailed))
+        for t in {message["t"] for message in messages if message["id"] <= state.reached}:
+            if self.positions.digests(state.name, t) is not None:
+                raise refusal(state, _finished_before(first, t))
         for message in messages:
-            if self.positions.digests(state.name, message["t"]) is not None:
-                raise refusal(state, _finished_before(message))
             if refused := self.writer.refuses_acknowledgement(message):
                 raise refusal(state, f"id {message['id']} cannot be acknowledged: {refused}")
         gate, position = state.gate, self._position_after(last)
@@ -246,10 +247,10 @@ def _not_the_message(state: WriterState, gate: WriterGate) -> str:
     )
 
 
-def _finished_before(message: Mapping[str, Any]) -> str:
+def _finished_before(first: int, t: int) -> str:
     return (
-        f"id {message['id']} was delivered before: its binding at {message['t']} is finished, and readers "
-        "may have read it. What they have read never changes. Resume: it is computed again and compared."
+        f"id {first} was delivered before: the binding at {t} is finished, and readers may have read it. "
+        "What they have read never changes. Resume: it is computed again and compared."
     )
 
 

@@ -9,7 +9,7 @@ binding is computed again. This module writes no rows and moves no position.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tidemark.clock import Clock
 from tidemark.delivery.published_log import PublishedLog
@@ -63,10 +63,6 @@ class WriterOutput:
     def store(self) -> OutputStore:
         """The output in the control plane."""
         return OutputStore(self.positions.consensus, self.positions.pipeline, self.writer)
-
-    def with_log(self, log: PublishedLog) -> "WriterOutput":
-        """The same output, with a newer snapshot of the log."""
-        return replace(self, log=log)
 
     def ensure(self) -> Output:
         """The output; creates it with its first rendition where the writer has none yet."""
