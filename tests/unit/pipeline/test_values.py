@@ -194,7 +194,8 @@ def test_a_files_writer(tmp_path, rest, line, said):
     [
         (
             "jornal",
-            "is `jornal`, which no writer is. Kinds: journal, files, kafka, collection. Did you mean `journal`?",
+            "is `jornal`, which no writer is. Kinds: journal, files, kafka, collection. "
+            "Did you mean `journal`?",
         ),
         ("documents", "is `documents`, which no writer is. Kinds: journal, files, kafka, collection."),
         ("", "is empty, which no writer is. Kinds: journal, files, kafka, collection."),
