@@ -32,7 +32,7 @@ from tidemark.collection.model.schema import CollectionSchema, Column
 from tidemark.collection.tables.changes import changes, digest_of_stored
 from tidemark.collection.tables.codec.cells import change_cells, row_cells
 from tidemark.collection.tables.create import create_collection
-from tidemark.collection.tables.known_partitions import known_partitions
+from tidemark.collection.tables.key_origins import key_origins
 from tidemark.collection.tables.layout import CollectionPlace
 from tidemark.collection.tables.reading import CollectionReader
 from tidemark.collection.tables.scanning import whole_ring
@@ -198,8 +198,8 @@ def measure_keys(session: Any, tables: CollectionTables) -> None:
         print(f"{way}: p50 {times[1500]:.0f} µs, p99 {times[2970]:.0f} µs")
     raw = [(f"account-0-{number:08d}".encode(),) for number in range(KEYS)]
     for _ in range(3):
-        taken, found = seconds(lambda: known_partitions(tables, raw))
-        print(f"known_partitions: {len(found) / taken:,.0f} keys/s")
+        taken, found = seconds(lambda: key_origins(tables, 2**62, raw))
+        print(f"key_origins: {len(found) / taken:,.0f} keys/s")
     for _ in range(3):
         taken, count = seconds(lambda: sum(1 for _ in changes(tables, at)))
         print(f"changes: {count} differences in {taken:.2f} s")

@@ -61,6 +61,7 @@ class FaultPoint(StrEnum):
     SWEEP_CONDEMNED = "sweep.condemned"
     SWEEP_REMOVED = "sweep.removed"
     REGISTER_ENROLLED = "register.enrolled"
+    REGISTER_REGISTERED = "register.registered"
     TARGET_ADOPTED = "target.adopted"
     DELIVER_PARTS_WRITTEN = "deliver.parts_written"
     DELIVER_FINISHED = "deliver.finished"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -89,3 +90,11 @@ def with_operation(document: Document) -> Document:
 def exploding(document: Document) -> Document:
     """A user's function that fails."""
     raise RuntimeError("no")
+
+
+_calls = count()
+
+
+def with_time(document: Document) -> Document:
+    """A user's function that puts the time into the field ``seen``: another one at each call."""
+    return replace(document, data={**document.data, "seen": next(_calls)})

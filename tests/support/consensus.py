@@ -51,6 +51,10 @@ class MortalConsensus:
         self._require_life()
         return self.inner.names(kind, prefix)
 
+    def whole(self, key: ObjectKey) -> Snapshot:
+        self._require_life()
+        return self.inner.whole(key)
+
     def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
         self._require_life()
         return self.inner.commit(key, expected, change)

@@ -24,6 +24,7 @@ MERGE = _of("merge.")
 """Walked in ``tests/unit/compaction/test_merging.py``."""
 DELIVER = (
     FaultPoint.REGISTER_ENROLLED,
+    FaultPoint.REGISTER_REGISTERED,
     *_of("deliver.", "file.", "resume.", "rewind.", "acknowledge.", "redeliver."),
 )
 """Walked in ``tests/unit/delivery/test_delivery_faults.py``."""

@@ -31,7 +31,7 @@ from tidemark.collection.tables.codec.python_rows import PythonRows
 from tidemark.collection.tables.create import create_collection
 from tidemark.collection.tables.errors import CollectionMissing, TableDiffers
 from tidemark.collection.tables.identity import identify
-from tidemark.collection.tables.known_partitions import known_partitions
+from tidemark.collection.tables.key_origins import KeyOrigin, key_origins
 from tidemark.collection.tables.layout import CollectionPlace
 from tidemark.collection.tables.purging import drop_obsolete, find_obsolete
 from tidemark.collection.tables.reading import CollectionReader
@@ -441,10 +441,10 @@ def test_a_long_history_is_what_a_fold_in_memory_says(make: Make) -> None:
     """Keys of two columns, many times, several messages of a key at once, keys that go: as of every time."""
     chance, collection = random.Random(7), make(SEATS)
     rows, times, message = [], [], 0
-    for number in range(12):
+    for number in range(8):
         t = (number + 1) * 1_000_000
         times.append(t)
-        for _ in range(chance.randrange(400)):
+        for _ in range(chance.randrange(300)):
             hall, seat = f"hall {chance.randrange(3)}", chance.randrange(150)
             guest = chance.choice([None, ("Ann",), ("Bob",), ("Cid",), (None,)])
             rows.append(row(t, number * 1000 + message % 1000, (hall, seat), guest, SEATS))
@@ -486,14 +486,14 @@ def test_more_rows_than_pages_hold_all_come_once(make: Make) -> None:
     ]
     assert len(collection.changed(A)) == 900
     assert collection.changed(B) == []
-    found = known_partitions(collection.tables, [one.key for one in rows])
-    assert found == {(one.key, "accounts"): one.partition for one in rows}
+    found = key_origins(collection.tables, C, [one.key for one in rows])
+    assert found == {(one.key, "accounts"): KeyOrigin(one.message_id, one.partition) for one in rows[900:]}
 
 
-# Known partitions
+# Origins of keys
 
 
-def test_the_partition_of_a_key_is_that_of_its_newest_message_also_when_it_is_gone(make: Make) -> None:
+def test_the_origin_of_a_key_is_its_newest_message_before_a_time_also_when_it_is_gone(make: Make) -> None:
     collection = make(SEATS)
     rows = [
         row(A, 0, ("main", 1), ("Ann",), SEATS, partition=0),
@@ -503,12 +503,26 @@ def test_the_partition_of_a_key_is_that_of_its_newest_message_also_when_it_is_go
     ]
     collection.write(*rows)
     unknown = row(A, 9, ("side", 9), None, SEATS).key
-    found = known_partitions(collection.tables, [one.key for one in rows] + [unknown])
-    assert found == {
-        (rows[0].key, "accounts"): 2,
-        (rows[2].key, "accounts"): 1,
-        (rows[3].key, "other"): 5,
+    keys = [*(one.key for one in rows), unknown]
+    assert key_origins(collection.tables, C, keys) == {
+        (rows[0].key, "accounts"): KeyOrigin(1000, 2),
+        (rows[2].key, "accounts"): KeyOrigin(1, 1),
+        (rows[3].key, "other"): KeyOrigin(2, 5),
     }
+    assert key_origins(collection.tables, B, keys)[rows[0].key, "accounts"] == KeyOrigin(0, 0)
+
+
+def test_the_origin_of_a_key_that_begins_at_a_time_is_its_first_message_there(make: Make) -> None:
+    collection = make(SEATS)
+    rows = [
+        row(A, 1, ("main", 1), ("Ann",), SEATS, partition=0),
+        row(A, 2, ("main", 1), ("Bob",), SEATS, partition=0),
+        row(A, 7, ("main", 1), ("Cid",), SEATS, partition=2),
+        row(B, 9, ("main", 1), ("Dan",), SEATS, partition=3),
+    ]
+    collection.write(*rows)
+    found = key_origins(collection.tables, A, [rows[0].key])
+    assert found == {(rows[0].key, "accounts"): KeyOrigin(1, 0)}
 
 
 # Purging

@@ -16,6 +16,7 @@ from tidemark.delivery.binding_delivery import Delivery
 from tidemark.delivery.binding_steps import WriteParts
 from tidemark.delivery.compacted_history import BEGIN_ANEW, require_history
 from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.renditions.output import advance_output
 from tidemark.delivery.state.lease import take
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import Start, known_writer
@@ -73,6 +74,25 @@ def deliver_to(
     # An unreachable target then closes the gate like any other failure of it.
     patience = 0.0 if is_of_follow(holder) else PATIENCE  # the next round tries again
     state, log = known_writer(writer, log, positions, start, clock, patience)
+    place = (writer, log, positions, holder, write_parts, reload, clock)
+    done = _deliver(state, *place, limit=limit, is_stopping=is_stopping)
+    advance_output(writer, log, positions, clock)
+    return done
+
+
+def _deliver(
+    state: WriterState,
+    writer: Writer,
+    log: PublishedLog,
+    positions: Positions,
+    holder: str,
+    write_parts: WriteParts,
+    reload: Callable[[], WriterState | None],
+    clock: Clock,
+    *,
+    limit: int,
+    is_stopping: Callable[[], bool],
+) -> Delivered:
     if state.gate is not None:
         return Delivered(state.position, gate=state.gate)
     with holding(take(positions, state, holder, clock)) as hold:
@@ -124,6 +144,7 @@ def deliver_again(
             if failure:
                 closed = hold.state.gate
                 return Delivered(position, delivery.total, closed, closed is not None, failure)
+    advance_output(writer, log, positions, clock)
     return Delivered(position, delivery.total)
 
 

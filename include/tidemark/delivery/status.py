@@ -16,6 +16,7 @@ from tidemark.log.state.control import LogControl
 from tidemark.log.state.followed import Followed, read_followed
 from tidemark.log.state.forgotten import read_mark
 from tidemark.log.state.registered_writers import enrolled
+from tidemark.outputs.state.output_store import OutputStore
 from tidemark.pipeline.model import Pipeline
 
 
@@ -59,6 +60,7 @@ class WriterStatus:
         retired: Whether the pipeline's file does not declare it any more. Compaction still waits for it.
         left_out: Topics that it skips because they were deleted and recreated.
         hint: The first remedy for a closed gate.
+        frontier: Readers may read times (µs) before it; None for kinds whose output has no times.
     """
 
     name: str
@@ -71,6 +73,7 @@ class WriterStatus:
     retired: bool = False
     left_out: list[LeftOut] = field(default_factory=list)
     hint: str | None = None
+    frontier: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +248,7 @@ def _writer_status(
         lag, gate = end - NOTHING_YET, Gate.STOPPED if refusal else Gate.OPEN
         return WriterStatus(name, kind or "", False, NOTHING_YET, lag, gate.value, refusal, is_retired)
     reason, hint = _why_stopped(positions, state)
+    output = OutputStore(positions.consensus, positions.pipeline, name).load()
     return WriterStatus(
         name,
         kind or str(state.shape.get("kind", "")),
@@ -256,6 +260,7 @@ def _writer_status(
         is_retired,
         list(positions.left_out(name).values()),
         hint,
+        output.frontier if output else None,
     )
 
 

@@ -113,8 +113,6 @@ class WriterDeclaration(Declaration):
     """The keys that every writer has. A kind adds its own keys, and overrides the attributes and methods
     below where its writers need something else."""
 
-    needs_every_message: ClassVar[bool] = True
-    """Whether it cannot begin with a log from which compaction has removed messages."""
     formats: ClassVar[frozenset[str] | None] = None
     """The source formats it understands; None for all."""
 
@@ -122,6 +120,11 @@ class WriterDeclaration(Declaration):
     kind: str
     namespaces: Expression = ".*"
     start: Annotated[WriterStart, NOT_RECREATED] = WriterStart.EARLIEST
+
+    @property
+    def needs_every_message(self) -> bool:
+        """Whether it cannot begin with a log from which compaction has removed messages."""
+        return True
 
     def connections(self) -> Iterable[NeededConnection]:
         """The connections that ``WriterKind.build`` will ask for."""

@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "consensus": LEAVES | {"cassandra"},
     "pipeline": LEAVES | {"kafka"},
     "log": LEAVES | {"kafka", "consensus"},
-    "delivery": LEAVES | {"cassandra", "consensus", "pipeline", "log"},
+    "delivery": LEAVES | {"cassandra", "consensus", "pipeline", "log", "outputs"},
     "outputs": LEAVES | {"consensus", "log"},
     "journal_tables": LEAVES | {"journal", "cassandra", "pipeline", "log"},
     "writers": LEAVES
@@ -42,11 +42,22 @@ MAY_IMPORT = {
         "delivery",
         "journal_tables",
         "collection",
+        "outputs",
     },
     "collection": LEAVES | {"journal", "cassandra", "consensus", "pipeline", "log", "delivery", "outputs"},
     "compaction": LEAVES | {"journal", "consensus", "pipeline", "log", "delivery"},
     "verification": LEAVES
-    | {"journal", "cassandra", "consensus", "pipeline", "log", "delivery", "journal_tables", "writers"},
+    | {
+        "journal",
+        "cassandra",
+        "consensus",
+        "pipeline",
+        "log",
+        "delivery",
+        "journal_tables",
+        "writers",
+        "outputs",
+    },
     "client": LEAVES
     | {
         "journal",

@@ -72,6 +72,11 @@ def status_table(status: PipelineStatus) -> RenderableType:
         for one in writer.left_out
     ]
     further += [
+        f"  {escape(writer.name)}: readable before {writer.frontier} ({moment(writer.frontier)})"
+        for writer in status.writers
+        if writer.frontier is not None
+    ]
+    further += [
         f"  {escape(writer.name)}: {escape(writer.hint)}"
         for writer in status.writers
         if writer.hint is not None

@@ -34,6 +34,7 @@ from tidemark.spark.jobs.deliver import reload_from, write_parts_with
 from tidemark.spark.jobs.reconcile import reconcile_sample
 from tidemark.verification.outputs.reconcile import is_output, reconcile_now, usual_extent
 from tidemark.verification.reconcile import unreconciled_after
+from tidemark.writers.collection.writer import CollectionWriter
 from tidemark.writers.journal.writer import JournalWriter
 
 events = structlog.get_logger()
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Session = Callable[[], "SparkSession"]
+_WAITING = (JournalWriter, CollectionWriter)
+"""Writers that mostly wait for Cassandra: their parts are written in threads."""
 
 
 def round_tools(
@@ -87,7 +90,7 @@ def write_parts_by_place(session: Session) -> WriteParts:
         if any(part.binding.captured_by is not CapturePlace.PROCESS for part in parts):
             return in_tasks()(writer, parts, log, acknowledged, ticket)
         ticket.confirm()  # another attempt of the same run takes the lease at once, whatever its deadline
-        write = write_parts_at_once if isinstance(writer, JournalWriter) else write_parts_here
+        write = write_parts_at_once if isinstance(writer, _WAITING) else write_parts_here
         return write(writer, parts, log, acknowledged, ticket)
 
     return write_parts

@@ -3,15 +3,17 @@ writer."""
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from tidemark.collection.model.envelopes.envelope import EnvelopeName
 from tidemark.collection.model.key_format import KeyFormat
 from tidemark.collection.model.schema import CollectionSchema
+from tidemark.connections import Connections
 from tidemark.pipeline import checks
 from tidemark.pipeline.journal import Consistency, Keyspace, Replication
+from tidemark.pipeline.model import Pipeline
 from tidemark.pipeline.parts import ConnectionId, Count, Duration
 from tidemark.pipeline.problems import Disagreement, Finding
 from tidemark.pipeline.transforms import TransformsOfRows
@@ -22,10 +24,14 @@ from tidemark.pipeline.writers import (
     TargetClaim,
     WriterClaim,
     WriterDeclaration,
+    WriterKind,
     WriterStart,
     never_at,
 )
 from tidemark.writers.collection.columns import DataColumns, DeclaredColumn, KeyColumns, as_columns
+
+if TYPE_CHECKING:
+    from tidemark.writers.collection.writer import CollectionWriter
 
 CHANGES = "_changes"
 """What follows a table's name in the name of its table of changes."""
@@ -80,6 +86,13 @@ class CollectionDeclaration(WriterDeclaration):
     consistency: Consistency = Consistency.LOCAL_QUORUM
     connection: ConnectionId = "cassandra_default"
     start: Annotated[WriterStart, NOT_RECREATED, _NOT_LATEST] = WriterStart.EARLIEST
+
+    @property
+    def needs_every_message(self) -> bool:
+        """See ``WriterDeclaration``."""
+        from tidemark.writers.collection.compacted import refusal_of  # imports the transforms
+
+        return refusal_of(self) is not None
 
     @property
     def table_name(self) -> str:
@@ -175,3 +188,17 @@ class CollectionDeclaration(WriterDeclaration):
                     "is `delete`, and with the envelope `append` every message is a row of its own: there is "
                     "no row to delete. Remove the key to drop such messages.",
                 )
+
+
+def _build(
+    pipeline: Pipeline, declared: CollectionDeclaration, connections: Connections
+) -> "CollectionWriter":
+    from tidemark.writers.collection.writer import CollectionWriter
+
+    connection, source = connections.cassandra[declared.connection], pipeline.source.kafka
+    return CollectionWriter(
+        pipeline.name, declared, connection, source.format, topics=frozenset(source.topics)
+    )
+
+
+COLLECTION = WriterKind("collection", CollectionDeclaration, _build)
