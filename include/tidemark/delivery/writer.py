@@ -230,7 +230,7 @@ class Writer(Protocol):
 
         Called only where ``timed_output`` returns something.
         """
-        raise NotImplementedError
+        raise TypeError(f"{self.name} has no digests to compute")
 
     # Optional: a target that can be replaced under the same name
 
@@ -390,4 +390,4 @@ class Writer(Protocol):
 
         Called only where ``refuses_redelivery`` returned None.
         """
-        raise NotImplementedError
+        raise TypeError(f"{self.name} redelivers nothing")

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import with_fields
@@ -74,7 +75,7 @@ def judge(
     identified_by: Sequence[str],
     most: int = MOST,
 ) -> list[Judgement]:
-    """Evaluate expectations, each with a title, on a batch of rows, which is of no use afterwards.
+    """Evaluate expectations, each with a title, on a batch of rows.
 
     Violating rows, at most ``most``, are identified by the columns ``identified_by``.
     """
@@ -90,23 +91,17 @@ def judge(
         return {one["expectation_config"]["meta"]["place"]: one for one in told}
 
     # To find violating rows takes most of an evaluation, so only the rules that are not met look for them.
-    try:
-        found = evaluate(range(len(declared)), "BOOLEAN_ONLY")
-        violated = [place for place, one in found.items() if not one["success"]]
-        if violated:
-            found |= evaluate(
-                violated,
-                {
-                    "result_format": "SUMMARY",  # COMPLETE would fetch every violating row
-                    "partial_unexpected_count": most,
-                    "unexpected_index_column_names": [*identified_by],
-                },
-            )
-    finally:
-        # Great Expectations keeps the newest context of a process, and with it these rows.
-        kept = batch.data.execution_engine.batch_manager
-        kept.reset_batch_cache()
-        kept.batch_data_cache.clear()
+    found = evaluate(range(len(declared)), "BOOLEAN_ONLY")
+    violated = [place for place, one in found.items() if not one["success"]]
+    if violated:
+        found |= evaluate(
+            violated,
+            {
+                "result_format": "SUMMARY",  # COMPLETE would fetch every violating row
+                "partial_unexpected_count": most,
+                "unexpected_index_column_names": [*identified_by],
+            },
+        )
     return [_judgement(pipeline, title, one, found[place]) for place, (title, one) in enumerate(declared)]
 
 
@@ -145,37 +140,32 @@ def _always(rows_read: int) -> Iterator[tuple[str, ExpectationDeclaration]]:
 
 def pandas_batch(frame: Any, name: str) -> "Batch":
     """A batch of a pandas DataFrame."""
-    return _whole(_context().data_sources.add_pandas(name), frame)
+    return _batch("add_pandas", frame, name)
 
 
 def spark_batch(frame: Any, name: str) -> "Batch":
-    """A batch of a Spark DataFrame, which the engine does not keep.
-
-    By default Great Expectations would have it kept, and an engine that stays up would never let go of it. An
-    evaluation computes most metrics in one query, and each query reads only the columns that it needs.
-    """
-    return _whole(_context().data_sources.add_spark(name, persist=False), frame)
+    """A batch of a Spark DataFrame."""
+    return _batch("add_spark", frame, name)
 
 
-def _context() -> Any:
-    """A context for one batch.
+def _batch(add_source: str, frame: Any, name: str) -> "Batch":
+    batch: Batch = _whole_frames(add_source, name).get_batch(batch_parameters={"dataframe": frame})
+    return batch
 
-    Batches of one source share what was loaded and computed for the newest of them: two threads would get
-    each other's results.
+
+@cache
+def _whole_frames(add_source: str, name: str) -> Any:
+    """The definition of batches that are whole DataFrames of one kind.
+
+    One per process and name: to make a context and a source takes longer than to evaluate a small capture.
     """
     prepare_audit()
     import great_expectations as gx
 
     context: Any = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
-    return context
-
-
-def _whole(source: Any, frame: Any) -> "Batch":
-    """A batch of a whole DataFrame of pandas or Spark."""
-    definition = source.add_dataframe_asset(source.name).add_batch_definition_whole_dataframe("all")
-    batch: Batch = definition.get_batch(batch_parameters={"dataframe": frame})
-    return batch
+    source = getattr(context.data_sources, add_source)(name)
+    return source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("all")
 
 
 def _build(pipeline: str, declared: ExpectationDeclaration, meta: dict[str, int]) -> Any:

@@ -8,8 +8,6 @@ from tests.support.pipeline_files import ARCHIVE, FILES, HEAD, JOURNAL, WRITERS,
 
 pytestmark = pytest.mark.unit
 
-KINDS = "Kinds: journal, files, kafka, collection."
-
 
 @pytest.mark.parametrize(
     ("kafka", "line", "said"),
@@ -194,10 +192,14 @@ def test_a_files_writer(tmp_path, rest, line, said):
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("jornal", f"is `jornal`, which no writer is. {KINDS} Did you mean `journal`?"),
-        ("documents", "is `documents`, which no writer is. " + KINDS),
-        ("", "is empty, which no writer is. " + KINDS),
-        ("[journal]", "is a list, which no writer is. " + KINDS),
+        (
+            "jornal",
+            "is `jornal`, which no writer is. Kinds: journal, files, kafka, collection. "
+            "Did you mean `journal`?",
+        ),
+        ("documents", "is `documents`, which no writer is. Kinds: journal, files, kafka, collection."),
+        ("", "is empty, which no writer is. Kinds: journal, files, kafka, collection."),
+        ("[journal]", "is a list, which no writer is. Kinds: journal, files, kafka, collection."),
     ],
 )
 def test_a_kind_that_does_not_exist(tmp_path, kind, said):

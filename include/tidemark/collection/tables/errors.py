@@ -58,7 +58,7 @@ class CollectionMissing(CollectionTablesError, TargetMissing):
     text = (
         "{pipeline}/{writer}: there is no table {table}. Nothing was written or read. A collection that was "
         "never delivered has none yet; the first delivery creates it. If it was dropped, build the "
-        "collection anew from the log, as a further rendition: tidemark renditions {pipeline} {writer}."
+        "collection anew from the log: tidemark offsets rewind {pipeline} {writer} -1."
     )
 
 

@@ -14,6 +14,8 @@ from tidemark.delivery.state.writer_state import Cause, HandedBack, WriterGate, 
 SURE = 2
 """Failures of one message before acknowledging it is advised: the first may be transient."""
 IN_BULK = "go on in bulk"
+BUILD_ANEW = "build it anew from the log, beside what readers have"
+ANOTHER_WRITER = "add a writer with another name and table to the pipeline's file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +124,10 @@ def advise(
             )
             return Advice(*place, where, (send,), is_failure=True)
         case Cause.TAINTED:
-            build = Remedy("build the next rendition", f"tidemark renditions build {name}")
-            return Advice(*place, where, (build,), is_failure=True)
+            return Advice(*place, where, (Remedy(BUILD_ANEW, ANOTHER_WRITER),), is_failure=True)
         case Cause.CODE:
             restore = Remedy("install the code again that it was registered with, then go on", resume)
-            build = Remedy("or build the next rendition", f"tidemark renditions build {name}")
+            build = Remedy(f"or {BUILD_ANEW}", ANOTHER_WRITER)
             return Advice(*place, where, (restore, build), is_failure=True)
         case Cause.VERIFICATION:
             again = Remedy("verify again; a clean one opens the gate", resume)

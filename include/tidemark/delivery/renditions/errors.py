@@ -39,8 +39,8 @@ class RecomputedOtherwise(DeliveryError):
             f"{self.pipeline}/{self.writer}: computing the rows of time {taint.t} again gave others: shard "
             f"{taint.shard} has digest {taint.found} instead of {taint.committed} ({self._code}). Nothing "
             f"of it was written, and rendition {self.number} is frozen: readers keep the times before its "
-            "frontier. Find what is not the same each time, such as a clock in a function, then build the "
-            f"next rendition: tidemark renditions build {self.pipeline} {self.writer}"
+            "frontier. Find what is not the same each time, such as a clock in a function, mend it, and add "
+            "a writer with another name and table, which is built from the log."
         )
 
     @property
