@@ -89,7 +89,8 @@ class _Progress:
         wall: The lowest message that cannot be processed.
         is_again: Whether all parts are being written a second time. Nothing is counted then.
         taken: The binding as the writer takes it; None before that is known.
-        is_compared: Whether it was computed first, where that has to be done.
+        is_compared: Whether it was computed first, where that has to be done. A wall that was met since
+            does not end the next try: parts that failed have messages below it.
         committed: Its committed digests; None where there are none.
     """
 
@@ -219,9 +220,11 @@ class Delivery:
             raise
         except Exception as error:
             return error_text(error)
-        failure = self._compute_first(progress, binding, taken)
-        if failure or progress.wall:
-            return failure
+        if not progress.is_compared:
+            failure = self._compute_first(progress, binding, taken)
+            if failure or progress.wall:
+                return failure
+            progress.is_compared = True
         if failure := self._discard_acknowledged(binding, taken):
             return failure
         # All parts are written even if one met a wall: everything below the wall must be in the target.
@@ -240,7 +243,7 @@ class Delivery:
     def _compute_first(self, progress: "_Progress", binding: Binding, taken: Taken) -> str | None:
         """Compare a binding that was finished before with its committed digests, before it is written again;
         returns the error, if it could not be computed."""
-        if self._output is None or progress.is_compared:
+        if self._output is None:
             return None
         progress.committed = self._output.committed(binding, self._hold.state.reached)
         if progress.committed is not None:
@@ -249,7 +252,6 @@ class Delivery:
             if done.failure or done.bad:
                 return done.failure
             self._output.refuse_other(progress.committed, self._output.computed(binding, done.written))
-        progress.is_compared = True
         return None
 
     def _discard_acknowledged(self, binding: Binding, taken: Taken) -> str | None:

@@ -180,6 +180,7 @@ WALKS = {
         World.run,
         {
             FaultPoint.REGISTER_ENROLLED: 1,
+            FaultPoint.REGISTER_REGISTERED: 1,
             FaultPoint.FILE_NAMED: 3,
             FaultPoint.FILE_RECORDED: 3,
             FaultPoint.DELIVER_PARTS_WRITTEN: 3,
