@@ -3,7 +3,8 @@
     python bench/follow.py [--minutes 10] [--rate 500] [--here]
 
 Run by ``make bench``. Starts Kafka and Cassandra of its own (``--here``: uses those of the environment), the
-``follow`` application in a process of its own, and a producer here. Latencies are measured from outside: the
+``follow`` application in a process of its own, and a producer here. The load begins when the keyspace is made
+and a first record is in it, which happens once in a pipeline's life. Latencies are measured from outside: the
 time from the call that sends a record until ``pointer2`` has its offset. Prints p50 and p99 for each minute,
 the application's memory and round time in the first and the last minute, and the files of the log at the end.
 """
@@ -36,9 +37,11 @@ from services import own_services  # isort: skip
 from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.connections import CassandraConnection, Connections, KafkaConnection
 from tidemark.consensus.control_plane import open_control
+from tidemark.consensus.objects import Consensus
 from tidemark.embedded.jars.fetch import ensure_jars
 from tidemark.embedded.ports import LOOPBACK
 from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.manifest import MAX_FILES_PER_SEGMENT
 from tidemark.log.publish import read_log
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.followed import read_followed
@@ -46,7 +49,7 @@ from tidemark.settings import ROOT, Settings
 
 PARTITIONS = 4
 ENTITIES = 30_000
-POLLED = 0.02
+POLLED = 0.05
 """Seconds between two looks at the pointers."""
 PIPELINE = """
 name: {name}
@@ -81,6 +84,16 @@ class Measured:
         waiting = self.sent[partition]
         while waiting and waiting[0][0] <= pointer:
             self.minutes[-1].latencies.append(now - waiting.popleft()[1])
+
+
+def send_first(kafka: KafkaConnection, topic: str) -> None:
+    """Send one record of an entity of its own to every partition."""
+    load = Load(appends=PARTITIONS, entities=PARTITIONS, partitions=PARTITIONS, prefix="first")
+    producer = Producer({"bootstrap.servers": kafka.servers})
+    for partition in range(PARTITIONS):
+        for key, header, value in load.of_partition(partition):
+            producer.produce(topic, value, key, partition, headers=[("journal.action", header)])
+    producer.flush()
 
 
 def produce(kafka: KafkaConnection, topic: str, rate: int, measured: Measured, over: threading.Event) -> None:
@@ -128,18 +141,19 @@ def measure(
     producer = threading.Thread(target=produce, args=(kafka, name, rate, measured, over))
     try:
         session = connect(cassandra)
-        query = None
-        while not ((followed := read_followed(control, name)) and followed.rounds) and process.poll() is None:
+        send_first(kafka, name)
+        while (
+            not ((followed := read_followed(control, name)) and followed.records) and process.poll() is None
+        ):
             time.sleep(0.2)
+        query = pointer_query(session, name)
         producer.start()
         end, minute_ends = time.monotonic() + minutes * 60, time.monotonic() + 60
         while time.monotonic() < end:
             if process.poll() is not None:
                 sys.exit(f"follow ended early:\n{(folder / 'follow.log').read_text()[-3000:]}")
-            query = query or pointer_query(session, name)
-            if query is not None:
-                for row in session.execute(query, (name, list(range(PARTITIONS)))):
-                    measured.arrived(row.partition, row.offset, time.monotonic())
+            for row in session.execute(query, (name, list(range(PARTITIONS)))):
+                measured.arrived(row.partition, row.offset, time.monotonic())
             if time.monotonic() >= minute_ends:
                 minute_ends += 60
                 show(measured, process.pid)
@@ -155,11 +169,13 @@ def measure(
     report(LogControl(control, name), folder, measured, json.loads(summary.read_text()))
 
 
+def has_delivered(control: Consensus, pipeline: str) -> bool:
+    followed = read_followed(control, pipeline)
+    return followed is not None and followed.records > 0
+
+
 def pointer_query(session: Any, keyspace: str) -> Any:
-    """The statement that reads the pointers; None while there is no table."""
-    known = session.cluster.metadata.keyspaces.get(keyspace)
-    if known is None or "pointer2" not in known.tables:
-        return None
+    """The statement that reads the pointers."""
     return session.prepare(
         f"SELECT partition, offset FROM {keyspace}.pointer2 WHERE topic = ? AND partition IN ?"
     )
@@ -193,8 +209,12 @@ def report(control: LogControl, folder: Path, measured: Measured, summary: dict[
     times = re.findall(r"\bround_seconds=([0-9.]+)", (folder / "follow.log").read_text())
     if len(times) > 2:  # the last line is about the whole run
         print(f"round time, first and last minute: {times[0]} → {times[-2]} s")
-    listed = len(list(manifest.files))
-    print(f"files: {files} in the folder, {listed} in the log, {len(list(manifest.segments))} segments")
+    closed, active = manifest.closed_segment_count, len(manifest.active.files)
+    print(
+        f"files: {files} in the folder; in the log {manifest.closed_file_count} of {closed} closed segments "
+        f"(at most {closed * PARTITIONS * 2} once merged) and {active} of the active one (at most "
+        f"{MAX_FILES_PER_SEGMENT + PARTITIONS - 1})"
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -16,6 +16,8 @@ pipelines whose file has the key `follow` have this DAG. One run follows another
 3. `find_stopped` and `start_resume` start `<pipeline>.resume` for writers that stopped.
 4. `check_gates` fails the run while a failure keeps a writer stopped.
 
+Where every gate is open, 3 and 4 are skipped, so that the next run begins sooner.
+
 `<pipeline>.replicate` may run beside it: the two take turns, and both succeed. Operators' commands wait for a
 round to end, which takes a second or two.
 
@@ -37,15 +39,18 @@ after its round.
   `tidemark log accept`.
 * A topic does not exist, or is compacted, or another error that a retry only meets again: the run fails, and
   the next run's first task shows the error while it waits. Repair the cause.
+* Such an error of one writer, such as a changed setting that shapes its output: the run follows the others to
+  its end and fails then. The next run tries the writer again.
 * A writer stops: the run ends after the round, starts a resume and fails. Later runs leave the writer out
   until its gate opens; with `on_failure: stop_pipeline` they wait. See `<pipeline>.replicate`.
 
 ### What it returns
 
 * `follow`: rounds, idle rounds, records, p50 and p99 in seconds from Kafka's timestamp until every target has
-  a record, the lag of the last round, the mean time of a round, and why the run ended (`over`, `gate closed`,
-  `stopped`).
-* `check_gates`: the state of every writer's gate.
+  a record, the lag of the last round, the mean time of a round, why the run ended (`over`, `gate closed`,
+  `stopped`), and the writers whose gates are closed.
+* `check_gates`: the state of every writer's gate; skipped, like `find_stopped`, where `follow` found all
+  open.
 """
 
 from airflow.sdk import DAG, TriggerRule
@@ -53,7 +58,7 @@ from airflow.sdk import DAG, TriggerRule
 from tidemark.pipeline.loader import load_pipelines
 from tidemark.pipeline.model import Pipeline
 from tidemark_airflow.dag_defaults import START, Tag, task_defaults
-from tidemark_airflow.operators.spark_app import SparkAppOperator
+from tidemark_airflow.operators.deliver import DeliverOperator
 from tidemark_airflow.sensors.follow import FollowSensor
 from tidemark_airflow.tasks.gates import check_gates, resume_stopped
 
@@ -77,10 +82,11 @@ def follow(pipeline: Pipeline) -> DAG:
             pipeline=pipeline.name,
             doc_md="Wait for the engine, an open log gate and free leases, without holding a worker.",
         )
-        rounds = SparkAppOperator(
+        rounds = DeliverOperator(
             task_id="follow",
             pipeline=pipeline.name,
             app="follow",
+            about_gates=["find_stopped", "check_gates"],
             arguments=["--run-id", "{{ run_id }}"],
             conn_id=pipeline.spark.connection,
             doc_md="Repeat rounds until the time of this run is over or a writer stops.",

@@ -20,11 +20,12 @@ from tidemark.app.shutdown import AskedToStop, stop_requested
 from tidemark.cassandra.session import connect
 from tidemark.clock import wall_clock
 from tidemark.consensus.lease import Lease
+from tidemark.consensus.lease_wait import is_of_follow
 from tidemark.consensus.lightweight import LightweightConsensus
 from tidemark.consensus.objects import Consensus
 from tidemark.delivery.deliver import Delivered, deliver_again, deliver_to
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog
-from tidemark.delivery.state.lease import LeaseHeld, is_round
+from tidemark.delivery.state.lease import LeaseHeld
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import start_of
 from tidemark.delivery.writer import Writer
@@ -180,7 +181,7 @@ def _isolated(deliver_one: Any, positions: Positions, declared: AnyWriter, write
     except Exception as error:
         if engine_error(error, "") is not None:
             raise  # the whole run fails with one clear error, and a retry does the rest
-        if isinstance(error, LeaseHeld) and is_round(error.lease.holder):
+        if isinstance(error, LeaseHeld) and is_of_follow(error.lease.holder):
             events.info(
                 "left to the follow that has the writer", writer=writer.name, holder=error.lease.holder
             )

@@ -21,6 +21,7 @@ from tidemark.log.kafka_records import RecordReader
 from tidemark.pipeline.model import FollowDeclaration, source_topics
 from tidemark.spark.application import Job, run_job, spark_session
 from tidemark.spark.jobs.follow import SampledReconciliation, SmallFileMerging, round_tools
+from tidemark.spark.library_archive import is_library_changed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +30,7 @@ events = structlog.get_logger()
 
 
 def follow(job: Job) -> dict[str, Any]:
-    """Repeat rounds; returns the figures of the run."""
+    """Repeat rounds; returns the figures of the run, and the writers whose gates are closed at its end."""
     opened = OpenPipeline(job.pipeline, job.connections)
     with noting_failures(opened), ExitStack() as stack:
         pipeline, kafka, suite = job.pipeline, job.connections.kafka, pipeline_suite(job.pipeline)
@@ -45,11 +46,14 @@ def follow(job: Job) -> dict[str, Any]:
         tools = round_tools(session, reader, kafka, isolation, folder, suite, job.connections.control)
         rounds = stack.enter_context(closing(Rounds.open(opened, job.arguments.run_id, tools)))
         upkeep = Upkeep(
-            SampledReconciliation(rounds, pipeline.name, suite), SmallFileMerging(pipeline, rounds)
+            SampledReconciliation(rounds, pipeline.name, suite),
+            SmallFileMerging(pipeline, rounds),
+            is_library_changed,
         )
         is_stopping = stack.enter_context(stop_requested())
         declared = pipeline.follow or FollowDeclaration()
-        return FollowRun(pipeline.name, declared, rounds, rounds.consensus, upkeep).repeat(is_stopping)
+        run = FollowRun(pipeline.name, declared, rounds, rounds.consensus, upkeep)
+        return {**run.repeat(is_stopping), "stopped": sorted(opened.stopped())}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,7 +2,9 @@
 
 Third-party packages stay loaded until Airflow is restarted, like all that Airflow itself has loaded. Our own
 modules do not: a fork that finds one of their files changed, added or removed forgets all of them, and its
-task reads them anew. So a task runs the code that is on disk when it starts, never a mixture of two versions.
+task reads them anew. So a task begins with the code that is on disk when it starts. Files that change while
+it runs are not noticed here: what a task imports later is read as it is then. A task that opens a Spark
+session refuses that (``CodeChanged``), and a follow ends within a minute.
 Nothing here opens a connection or starts a Python thread: neither would survive the fork.
 """
 

@@ -4,7 +4,8 @@
 
 Needs ``make up``. A history is appended and followed while runs of replicate, compactions, purges and resumes
 go on. The process that follows, the Spark engine and Kafka are killed in turn and come back. At the end a
-reader must see what one run over the same records leaves. Ends with 1 otherwise.
+reader must see what one run over the same records leaves, and small files must be merged. Ends with 1
+otherwise.
 """
 
 import argparse
@@ -24,11 +25,13 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # it is a script: nothing el
 from tests.soak.journal_history import connect as connect_services
 from tests.soak.journal_history import say
 from tests.support.services.follow_campaign import FollowCampaign, given_campaign
+from tests.support.services.journal_histories import PARTITIONS
 
 from tidemark.cassandra.session import disconnect_all
 from tidemark.cli.connections import look_up
 from tidemark.connections import Connections, SparkConnection
 from tidemark.embedded.lifecycle import all_records, up
+from tidemark.log.model.manifest import MAX_FILES_PER_SEGMENT, Manifest
 from tidemark.log.publish import read_log
 from tidemark.pipeline.parts import RunLimits
 from tidemark.settings import Settings
@@ -59,6 +62,20 @@ def connect() -> Connections:
     return connect_services().model_copy(update={"spark": spark})
 
 
+def read_manifest(campaign: FollowCampaign) -> Manifest:
+    """The log as it is now."""
+    runs = campaign.follow.runs
+    return read_log(runs.control, runs.folder)
+
+
+def has_few_files(log: Manifest) -> bool:
+    """Whether the files are as few as merging promises. The active segment is left alone until it closes."""
+    return (
+        log.closed_file_count <= log.closed_segment_count * PARTITIONS * 2
+        and len(log.active.files) < MAX_FILES_PER_SEGMENT + PARTITIONS
+    )
+
+
 def run(campaign: FollowCampaign, services: Services, minutes: float) -> list[str]:
     """The campaign with its deaths; everything that is wrong at the end."""
 
@@ -82,7 +99,7 @@ def run(campaign: FollowCampaign, services: Services, minutes: float) -> list[st
             break
         death()
         say(death.__name__.replace("_", " "), campaign.began)
-    campaign.finish()
+    campaign.finish(lambda: has_few_files(read_manifest(campaign)))
     return [*campaign.failures, *campaign.differing()]
 
 
@@ -99,10 +116,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             given_campaign(Path(folder), connect(), patch, given.seed) as campaign,
         ):
             wrong = run(campaign, Services(Settings.read()), given.minutes)
-            runs = campaign.follow.runs
-            log = read_log(runs.control, runs.folder)
-            files, segments = len(list(log.files)), len(log.segments)
-            say(f"{campaign.counts}; {files} files in {segments} segments", campaign.began)
+            log = read_manifest(campaign)
+            closed = f"{log.closed_file_count} files in {log.closed_segment_count} closed segments"
+            say(f"{campaign.counts}; {closed}, {len(log.active.files)} in the active one", campaign.began)
             print("\n".join(wrong) or "nothing lost, doubled or out of order")
     finally:
         disconnect_all()

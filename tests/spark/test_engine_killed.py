@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
-import pyarrow as pa
 import pytest
-from pyspark.sql.pandas.types import from_arrow_schema
 from tests.support.compaction_world import given_latest
 from tests.support.connect_server import ConnectServer
-from tests.support.log_samples import given_binding, given_messages, publish_all
+from tests.support.given_reader import GivenCapture, GivenReader
+from tests.support.log_samples import given_binding, publish_all
 from tests.support.waiting import wait_until
 
 from tidemark.compaction.compact import Compacted
@@ -27,16 +26,14 @@ from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.deliver import Delivered, deliver_to
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.positions import Positions
-from tidemark.faults import PAUSE, VARIABLE, FaultPoint, reach
+from tidemark.faults import PAUSE, VARIABLE, FaultPoint
 from tidemark.log.capture import write_files
-from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
-from tidemark.log.model.binding import Binding, Slice
+from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.captured import Captured
 from tidemark.log.state.control import LogControl
 from tidemark.spark import engine as engine_module
 from tidemark.spark.engine import open_session
 from tidemark.spark.errors import EngineUnavailable
-from tidemark.spark.jobs.capture import write_records
 from tidemark.spark.jobs.compact import SparkEngine
 from tidemark.spark.jobs.deliver import write_parts_with
 from tidemark.writers.files.kind import FilesDeclaration
@@ -109,34 +106,10 @@ VALUES: dict[tuple[str, int], dict[int, bytes | None]] = {
 }
 
 
-@dataclass(frozen=True)
-class SlowRecords:
-    """Records that come from Python, so that a capture can be caught while it reads them."""
-
-    spark: "SparkSession"
-
-    def write_records(self, binding: Binding, slices: list[Slice], area: str) -> int:
-        added = ("id", "t", "write_time", "namespace")
-        schema = pa.schema([field for field in LOG_SCHEMA if field.name not in added])
-
-        def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                for number in batch["id"].to_pylist():
-                    slice_ = slices[number]
-                    place = (slice_.topic, slice_.partition)
-                    yield given_messages(binding, *place, VALUES[place]).select(schema.names)
-                    reach(FaultPoint.CAPTURE_FILE_STAGED)
-
-        records = self.spark.range(0, len(slices), 1, len(slices)).mapInArrow(read, from_arrow_schema(schema))
-        return write_records(records, binding, area)
-
-    def audit(self, captured: Captured) -> tuple[()]:
-        return ()
-
-
 def test_a_capture_is_finished_by_the_next_attempt(engine: Engine, tmp_path: Path) -> None:
     def capture(spark: "SparkSession") -> Captured:
-        return write_files(LogFolder("orders", str(log)), FIRST, FIRST.slices, SlowRecords(spark))
+        reader = partial(GivenReader, VALUES, FaultPoint.CAPTURE_FILE_STAGED)
+        return write_files(LogFolder("orders", str(log)), FIRST, FIRST.slices, GivenCapture(spark, reader))
 
     log = tmp_path / "log"
     with engine.killed_at(FaultPoint.CAPTURE_FILE_STAGED, capture):

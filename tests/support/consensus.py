@@ -51,6 +51,10 @@ class MortalConsensus:
         self._require_life()
         return self.inner.names(kind, prefix)
 
+    def whole(self, key: ObjectKey) -> Snapshot:
+        self._require_life()
+        return self.inner.whole(key)
+
     def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
         self._require_life()
         return self.inner.commit(key, expected, change)
@@ -80,6 +84,68 @@ class RacingConsensus(MemoryConsensus):
         if step_in:
             step_in()
         return super().commit(key, expected, change)
+
+
+class SteppingConsensus(MemoryConsensus):
+    """Lets a test step in just before the first, second, … request, so that it can go through all of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests = 0
+        self._step: tuple[int, Callable[[], object]] | None = None
+
+    def step_in(self, request: int, step: Callable[[], object]) -> None:
+        """Call ``step`` before that request from now on; its own requests count as others do."""
+        self.requests, self._step = 0, (request, step)
+
+    def step_in_at_last(self) -> None:
+        """Call the step now if there were not as many requests."""
+        waiting, self._step = self._step, None
+        if waiting:
+            waiting[1]()
+
+    def read(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
+        self._count()
+        return super().read(key, rows)
+
+    def whole(self, key: ObjectKey) -> Snapshot:
+        self._count()
+        return super().whole(key)
+
+    def scan(
+        self,
+        key: ObjectKey,
+        prefix: str,
+        *,
+        since: str | None = None,
+        before: str | None = None,
+        limit: int = 1000,
+        first: bool = False,
+    ) -> Snapshot:
+        self._count()
+        return super().scan(key, prefix, since=since, before=before, limit=limit, first=first)
+
+    def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
+        self._count()
+        return super().commit(key, expected, change)
+
+    def _count(self) -> None:
+        self.requests += 1
+        if self._step and self.requests == self._step[0]:
+            self.step_in_at_last()
+
+
+class RecordingConsensus(MemoryConsensus):
+    """Keeps the changes that were applied."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes: list[tuple[ObjectKind, Change]] = []
+
+    def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
+        version = super().commit(key, expected, change)
+        self.changes.append((key.kind, change))
+        return version
 
 
 class CrashingConsensus(MemoryConsensus):

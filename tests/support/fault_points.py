@@ -24,6 +24,7 @@ MERGE = _of("merge.")
 """Walked in ``tests/unit/compaction/test_merging.py``."""
 DELIVER = (
     FaultPoint.REGISTER_ENROLLED,
+    FaultPoint.REGISTER_REGISTERED,
     *_of("deliver.", "file.", "resume.", "rewind.", "acknowledge.", "redeliver."),
 )
 """Walked in ``tests/unit/delivery/test_delivery_faults.py``."""
@@ -35,6 +36,9 @@ COMPACT_OFFSETS = _of("offsets.")
 """Walked in ``tests/unit/delivery/test_offset_log_compaction.py``."""
 ADOPT_TARGET = _of("target.")
 """Walked in ``tests/unit/delivery/test_target_replaced.py``."""
+COLLECTION = _of("collection.")
+"""Walked in ``tests/unit/collection/tables/test_writing.py``, and with Cassandra in
+``tests/system/test_collection_tables.py``."""
 OUTPUTS = _of("output.")
 """Walked in ``tests/unit/verification/test_files_output.py``."""
 RECONCILE = _of("reconcile.")
@@ -47,6 +51,10 @@ HAND_BACK = _of("hand_back.")
 """Walked in ``tests/unit/writers/test_hand_back.py``."""
 EXPIRY = _of("expiry.")
 """Walked in ``tests/unit/expiry``."""
+RENDITION = _of("rendition.", "frontier.")
+HANDOVER = _of("handover.")
+RETIRE = _of("retire.")
+"""Walked in ``tests/unit/outputs/state/test_crash_walk.py``, like the two before."""
 WORK = _of("work.")
 """Walked in ``tests/unit/work/test_fault_walk.py``."""
 
@@ -63,11 +71,15 @@ EVERY_LIST = (
     FORGET_PIPELINE,
     COMPACT_OFFSETS,
     ADOPT_TARGET,
+    COLLECTION,
     OUTPUTS,
     RECONCILE,
     BEGIN_BEHIND_POINTERS,
     TAKE_OVER,
     HAND_BACK,
     EXPIRY,
+    RENDITION,
+    HANDOVER,
+    RETIRE,
     WORK,
 )

@@ -1,7 +1,7 @@
 """A pipeline that is followed: Kafka, the control plane and the writers in memory, the log on disk."""
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,21 +12,25 @@ from tests.support.log_samples import RowsEngine, given_messages
 from tests.support.opened_pipeline import given_opened
 from tests.support.pipeline_world import PipelineWorld
 
-from tidemark.app.follow.rounds import RoundDone, Rounds, RoundTools
+from tidemark.app.follow.round_types import RoundDone, RoundTools
+from tidemark.app.follow.rounds import Rounds
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.app.replicate import RunSource
 from tidemark.clock import wall_clock
 from tidemark.consensus.objects import Consensus
-from tidemark.delivery.binding_steps import write_parts_here
+from tidemark.delivery.binding_steps import WriteParts, write_parts_here
 from tidemark.delivery.state.lease import take
 from tidemark.delivery.state.positions import Positions
 from tidemark.log.model.audit_result import Judgement
 from tidemark.log.model.binding import Available, Binding, Offsets, Slice, TopicPartition
 from tidemark.log.source import KafkaUnreachable
+from tidemark.log.state.control import LogControl
 from tidemark.log.state.followed import TERM, Followed, record_followed
+from tidemark.log.state.lease import take_log
 
 TOPIC = "orders"
 HOLDER = "orders.follow run-1"
+MERGING = f"{HOLDER}, merge 0a1b2c3d"
 
 
 def follow_now(consensus: Consensus) -> None:
@@ -41,6 +45,15 @@ def round_that_ends(positions: Positions, writer: str, after: float = 0.2) -> It
     state = positions.load(writer)
     assert state is not None
     timer = threading.Timer(after, take(positions, state, HOLDER).release)
+    timer.start()
+    yield
+    timer.join()
+
+
+@contextmanager
+def merge_that_ends(control: LogControl, after: float = 0.2) -> Iterator[None]:
+    """A follow merges small files of this log, and has done so after so many seconds."""
+    timer = threading.Timer(after, take_log(control, MERGING).release)
     timer.start()
     yield
     timer.join()
@@ -94,6 +107,8 @@ class FollowWorld:
     opened: OpenPipeline
     kafka: KafkaInMemory = field(default_factory=KafkaInMemory)
     judgements: list[Judgement] = field(default_factory=list)
+    write_parts: WriteParts = write_parts_here
+    is_engine_error: Callable[[Exception], bool] = lambda error: False
 
     @classmethod
     def given(
@@ -104,8 +119,9 @@ class FollowWorld:
     def rounds(self, run_id: str = "run-1") -> Rounds:
         tools = RoundTools(
             RowsEngine(self.kafka.messages, self.judgements),
-            write_parts_here,
+            self.write_parts,
             lambda positions, name: lambda: positions.load(name),
+            self.is_engine_error,
         )
         source = RunSource(self.house.consensus, self.kafka.available, wall_clock, in_process=100)
         return Rounds(self.opened, run_id, tools, source, self.kafka)

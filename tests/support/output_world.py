@@ -67,17 +67,14 @@ class OutputWorld:
     def commit_output(self, output: Output) -> None:
         """Store an output as its rows, and read them back."""
         before = output_rows(self.output)
-        puts, deletes = changed_rows(before, output_rows(output))
-        assert not deletes, "rows of an output stay"
-        if puts:
+        if puts := changed_rows(before, output_rows(output)):
             self.output = output_from_rows(PIPELINE, WRITER, {**before, **puts})
 
     def commit_readers(self, readers: Readers) -> None:
         """Store the readers as their rows, and read them back."""
         before = reader_rows(self.readers)
-        puts, deletes = changed_rows(before, reader_rows(readers))
-        after = {row: body for row, body in {**before, **puts}.items() if row not in deletes}
-        self.readers = readers_from_rows(PIPELINE, WRITER, after)
+        puts = changed_rows(before, reader_rows(readers, before))
+        self.readers = readers_from_rows(PIPELINE, WRITER, {**before, **puts})
 
     def signature(self) -> Signature:
         """A new one each time: another operator's action."""

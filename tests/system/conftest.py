@@ -304,6 +304,8 @@ def start_services(folder: Path) -> dict[str, str]:
     declare(pipelines, "mistrusted", kafka="kafka_mistrusted", cassandra="cassandra_marked")
     for name, on_failure in (("walled", "stop_pipeline"), ("barred", "stop_writer")):
         (pipelines / f"{name}.yaml").write_text(WRITERS.format(name=name, on_failure=on_failure))
+    followed = WRITERS.format(name="followed", on_failure="stop_writer")
+    (pipelines / "followed.yaml").write_text(f"{followed}follow: {{every: 1s, for: 10s}}\n")
     (pipelines / "condensed.yaml").write_text(CONDENSED)
     (pipelines / "expiring.yaml").write_text(EXPIRING)
     (pipelines / "broken.yaml").write_text(BROKEN)

@@ -15,16 +15,11 @@ import pytest
 from cassandra import OperationTimedOut
 from cassandra.util import OrderedMapSerializedKey
 
-from tidemark.journal_tables.errors import (
-    GraceTooShort,
-    SchemaDiffers,
-    SchemaLockHeld,
-    SchemaStepFailed,
-    SchemaVersionUnknown,
-    TablesLost,
-)
-from tidemark.journal_tables.schema.create import AS_DESIGNED, Prepared, SchemaLimits, create_journal
-from tidemark.journal_tables.schema.lock import schema_lock
+from tidemark.cassandra.schema.errors import GraceTooShort, SchemaLockHeld, SchemaStepFailed
+from tidemark.cassandra.schema.lock import schema_lock
+from tidemark.cassandra.schema.steps import AS_DESIGNED, SchemaLimits
+from tidemark.journal_tables.errors import SchemaDiffers, SchemaVersionUnknown, TablesLost
+from tidemark.journal_tables.schema.create import Prepared, create_journal
 from tidemark.pipeline.model import JournalDeclaration
 
 pytestmark = pytest.mark.system
@@ -418,7 +413,7 @@ def test_a_test_may_say_how_soon_tombstones_may_end(short_of_grace):
 
 
 def test_the_lock_is_a_row_that_ends_by_itself_after_a_minute(ready):
-    with schema_lock(ready.session, "orders", ready.declared, 5):
+    with schema_lock(ready.session, "orders", ready.keyspace, "locks", 5):
         query = "SELECT id, expiry_ms, metadata, TTL(metadata) AS ttl FROM {}.locks"
         (row,) = ready.execute(query)
     assert tuple(row)[:3] == ("kafka-journal", 60_000, gethostname())

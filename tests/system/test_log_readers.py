@@ -1,11 +1,11 @@
 """Readers of a log on a real control plane: any number of them may have ended, the next one meets none."""
 
-import re
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.support.services.traced_session import TracedSession
 
 from tidemark.consensus.lightweight import LightweightConsensus, create_schema
 from tidemark.log.state.control import LogControl, LogHead
@@ -14,26 +14,6 @@ from tidemark.log.state.readers import Reading, readers, reading_log
 pytestmark = pytest.mark.system
 
 ROUNDS = 200
-
-
-class TracedSession:
-    """A session that traces every statement and keeps how many tombstones each of them has read."""
-
-    def __init__(self, session: Any) -> None:
-        self._session = session
-        self.statements = 0
-        self.tombstones = 0
-
-    def prepare(self, query: str) -> Any:
-        return self._session.prepare(query)
-
-    def execute(self, *statement: Any) -> Any:
-        done = self._session.execute(*statement, trace=True)
-        events = done.get_query_trace(max_wait_sec=30).events
-        said = [re.search(r"and (\d+) tombstone", event.description) for event in events]
-        self.statements += 1
-        self.tombstones += sum(int(found[1]) for found in said if found)
-        return done
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """Whether the keyspaces of a pipeline's journals have too few copies for their cluster. Read-only."""
 
+from tidemark.cassandra.failures import FAILURES
 from tidemark.cassandra.replication import too_few_copies
 from tidemark.cassandra.session import CassandraUnreachable, connect
 from tidemark.connections import Connections
-from tidemark.consensus.lightweight import FAILURES
 from tidemark.pipeline.model import Pipeline
 
 

@@ -17,6 +17,7 @@ from tidemark.cassandra.session import connect
 from tidemark.clock import wall_clock
 from tidemark.connections import Connections
 from tidemark.consensus import control_plane
+from tidemark.consensus.lease_wait import is_of_follow
 from tidemark.consensus.objects import Consensus
 from tidemark.delivery.compacted_history import refusal_of
 from tidemark.delivery.dead_letters.listing import LetterBox, ListedLetter
@@ -32,7 +33,7 @@ from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.operator.advice import Advice
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.resume import Resumed, resume_writer
-from tidemark.delivery.state.lease import LeaseLost, is_round, take
+from tidemark.delivery.state.lease import LeaseLost, take
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterGate, WriterState
 from tidemark.delivery.status import read_advice
@@ -154,7 +155,7 @@ class OpenPipeline:
         state = self.positions.load(name)
         followed = read_followed(self.consensus, self.pipeline.name)
         is_followed = followed is not None and followed.is_current(wall_clock())
-        if state is None or not (is_followed or (state.lease and is_round(state.lease.holder))):
+        if state is None or not (is_followed or (state.lease and is_of_follow(state.lease.holder))):
             yield self
             return
         # Not renewed: a renewal would be a change since the plan, and an action takes no minute.

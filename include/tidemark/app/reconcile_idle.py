@@ -6,7 +6,7 @@ Nothing is repaired here: a difference closes the writer's gate, and a resume re
 from collections.abc import Callable
 
 from tidemark.app.open_pipeline import OpenPipeline
-from tidemark.consensus.lightweight import FAILURES
+from tidemark.cassandra.failures import FAILURES
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog
 from tidemark.delivery.state.lease import LeaseHeld
 from tidemark.delivery.state.positions import Positions, ShapeChanged

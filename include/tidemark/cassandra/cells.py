@@ -104,6 +104,11 @@ def text_map(values: Mapping[str, str] | None, absent: bytes = UNSET) -> bytes:
     return absent if values is None else _collection(len(values), chain.from_iterable(values.items()))
 
 
+def encoded_list(elements: Collection[bytes]) -> bytes:
+    """The value of a list of encoded elements, without a length prefix."""
+    return _length(len(elements)) + b"".join([_length(len(each)) + each for each in elements])
+
+
 def rows(*columns: Iterable[bytes]) -> list[bytes]:
     """Columns of cells as rows for ``BulkWriter.add``."""
     return list(map(b"".join, zip(*columns, strict=True)))
@@ -126,13 +131,18 @@ def _uuid_bytes(value: UUID | bytes) -> bytes:
     return value
 
 
-def _vint(value: int) -> bytes:
-    """The protocol's vint: zigzag, one to nine bytes; leading ones of the first byte count the others."""
-    number = (value << 1) ^ (value >> 63)
+def unsigned_vint(number: int) -> bytes:
+    """A number of up to 64 bits as one to nine bytes; leading ones of the first byte count the others."""
     if number < 0x80:
         return bytes((number,))
-    if number >> 64:
-        raise OverflowError(f"{value} has more than 64 bits")
     others = min((number.bit_length() - 1) // 7, 8)
     leading = 0xFF00 >> others & 0xFF
     return (leading << 8 * others | number).to_bytes(others + 1, "big")
+
+
+def _vint(value: int) -> bytes:
+    """The protocol's vint: zigzag, then as ``unsigned_vint``."""
+    number = (value << 1) ^ (value >> 63)
+    if number >> 64:
+        raise OverflowError(f"{value} has more than 64 bits")
+    return unsigned_vint(number)

@@ -37,6 +37,13 @@ class Copies:
 ONE_COPY = Copies(SIMPLE, {"replication_factor": 1})
 
 
+def create_keyspace(keyspace: str, copies: Copies) -> str:
+    """The statement that creates a keyspace. An existing one keeps its replication."""
+    factors = "".join(f", '{place}': {count}" for place, count in copies.factors.items())
+    replication = f"{{'class': '{copies.strategy}'{factors}}}"
+    return f"CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {replication}"
+
+
 def default_copies(centre: str | None, nodes: int) -> Copies:
     """The replication of a keyspace without a declared one, with so many nodes in the data centre."""
     if nodes < WANTED:

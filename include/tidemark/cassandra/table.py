@@ -68,6 +68,8 @@ class Column:
     name: str
     type_name: str
     role: Role = Role.REGULAR
+    is_descending: bool = False
+    """Whether rows are stored in the descending order of this clustering column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +128,27 @@ class Table:
 
 
 def read_table(session: Session, keyspace: str, table: str) -> Table:
-    """A table or a materialized view, as it is now."""
+    """A table or a materialized view, as it is now. Raises ``UnknownTable``."""
+    found = find_table(session, keyspace, table)
+    if found is None:
+        raise UnknownTable(keyspace, table, _hint(session, keyspace, table))
+    return found
+
+
+def find_table(session: Session, keyspace: str, table: str) -> Table | None:
+    """A table or a materialized view, as it is now; None where there is none."""
     found = session.execute(
-        "SELECT column_name, type, kind, position FROM system_schema.columns "
+        "SELECT column_name, type, kind, position, clustering_order FROM system_schema.columns "
         "WHERE keyspace_name = %s AND table_name = %s",
         (keyspace, table),
     ).all()
     if not found:
-        raise UnknownTable(keyspace, table, _hint(session, keyspace, table))
+        return None
     order = list(Role)
     found.sort(key=lambda row: (order.index(Role(row.kind)), row.position, row.column_name))
-    columns = tuple(Column(row.column_name, row.type, Role(row.kind)) for row in found)
+    columns = tuple(
+        Column(row.column_name, row.type, Role(row.kind), row.clustering_order == "desc") for row in found
+    )
     return Table(keyspace, table, columns, _user_types(session, keyspace))
 
 

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tidemark.cassandra.driver import ConsistencyLevel, PreparedStatement, Session
+from tidemark.cassandra.failures import FAILURES
 from tidemark.cassandra.session import CassandraUnreachable, connect
 from tidemark.client.errors import TablesUnreadable
 from tidemark.client.page_size import rows_of_page
 from tidemark.connections import CassandraConnection
-from tidemark.consensus.lightweight import FAILURES
 from tidemark.journal.head import Head
 from tidemark.journal.segments import head_segments
 from tidemark.journal_tables.heads import head_of

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tidemark.cassandra.driver import InvalidRequest, Unauthorized
+from tidemark.cassandra.failures import FAILURES
 from tidemark.cassandra.session import CassandraUnreachable, connect
 from tidemark.client.errors import TablesUnreadable
 from tidemark.client.topic_identity import UNKNOWN, KnownTopic
 from tidemark.connections import CassandraConnection
-from tidemark.consensus.lightweight import FAILURES, KEYSPACE, LightweightConsensus
+from tidemark.consensus.lightweight import KEYSPACE, LightweightConsensus
 from tidemark.consensus.objects import Consensus, ObjectKind
 from tidemark.delivery.state.positions import Positions
 from tidemark.log.bindings.door import Bindings

@@ -3,7 +3,7 @@
 In one process, memory grows with the number of keys below the watermark, not with the number of messages.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tidemark.compaction.census import Census, JournalCensus
 from tidemark.compaction.drops import Dropped, drop_journal, drop_keyed
-from tidemark.compaction.plan import CompactionPlan
+from tidemark.compaction.plan import CompactionPlan, FileGroup
 from tidemark.compaction.policies.facts_table import FACTS, judge_table
 from tidemark.compaction.policies.keyed_facts import KEYED_FACTS, kept_of, merge_keyed
 from tidemark.compaction.policies.policy import JournalActions, policy_named
@@ -47,7 +47,11 @@ class Engine(Protocol):
 
 
 class InProcess:
-    """Runs the passes in this process."""
+    """Runs the passes in this process. ``before_group`` is called before each group of files is written or
+    compared; an error that it raises ends the pass."""
+
+    def __init__(self, before_group: Callable[[], object] = lambda: None) -> None:
+        self._before_group = before_group
 
     def survey(self, place: Workplace, rules: CompactionRules, files: Sequence[LogFile]) -> Surveyed:
         """See ``Engine``."""
@@ -78,7 +82,7 @@ class InProcess:
 
     def rewrite(self, place: Workplace, plan: CompactionPlan) -> list[LogFile]:
         """See ``Engine``."""
-        written = (rewrite_group(place, plan.rules, group) for group in plan.groups)
+        written = (rewrite_group(place, plan.rules, group) for group in self._each(plan))
         return [file for file in written if file is not None]
 
     def count_differences(self, place: Workplace, plan: CompactionPlan, outputs: Sequence[LogFile]) -> int:
@@ -86,8 +90,13 @@ class InProcess:
         by_group = outputs_by_group(plan, outputs)
         return sum(
             differing_ids(place, plan.rules, group, by_group.get(number))
-            for number, group in enumerate(plan.groups)
+            for number, group in enumerate(self._each(plan))
         )
+
+    def _each(self, plan: CompactionPlan) -> Iterator[FileGroup]:
+        for group in plan.groups:
+            self._before_group()
+            yield group
 
 
 def choose(facts: pa.Table, rules: CompactionRules) -> tuple[Census, pa.Table]:

@@ -11,23 +11,14 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from tidemark.cassandra.driver import (
-    AuthenticationFailed,
-    BadCredentials,
     BatchStatement,
     BatchType,
-    ConnectionException,
     ConsistencyLevel,
-    DriverException,
-    ErrorMessage,
     FallthroughRetryPolicy,
-    NoHostAvailable,
     PreparedStatement,
-    ProtocolException,
-    RequestValidationException,
     Session,
-    UnsupportedOperation,
-    ValidationMessage,
 )
+from tidemark.cassandra.failures import FAILURES, REFUSALS
 from tidemark.consensus.objects import (
     ABSENT,
     AFTER_EVERY_NAME,
@@ -42,20 +33,6 @@ from tidemark.consensus.objects import (
 
 KEYSPACE = "tidemark"
 ATTEMPTS = 5
-
-FAILURES = (DriverException, NoHostAvailable, ConnectionException, ErrorMessage)
-"""All errors that the driver raises instead of a response. It raises ``ErrorMessage`` for errors it has no
-class for, such as Cassandra's "CAS write unknown" (0x1700)."""
-REFUSALS = (
-    RequestValidationException,
-    AuthenticationFailed,
-    UnsupportedOperation,
-    ValidationMessage,
-    ProtocolException,
-    BadCredentials,
-)
-"""The failures after which the transaction has certainly not started. "Unavailable" and "overloaded" are not
-among them: they may be the response to the driver's second sending of the same transaction."""
 
 NEVER_TWICE = FallthroughRetryPolicy()
 """A retry by the driver would hide the outcome of the first sending."""

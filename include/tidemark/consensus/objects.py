@@ -24,6 +24,9 @@ class ObjectKind(StrEnum):
         LOG: The log of a pipeline.
         WRITER: One writer of a pipeline.
         FOLLOWED: Whether a pipeline is followed.
+        OUTPUT: The renditions of one writer's output, and its handovers.
+        READERS: The readers of one writer's output. Apart from it, because a thousand readers that renew must
+            not compete with deliveries.
         WORK_JOURNAL: A work journal.
         WORK_ENTRY: One entry of a work journal.
     """
@@ -32,6 +35,8 @@ class ObjectKind(StrEnum):
     LOG = "log"
     WRITER = "writer"
     FOLLOWED = "followed"
+    OUTPUT = "output"
+    READERS = "readers"
     WORK_JOURNAL = "work"
     WORK_ENTRY = "entry"
 

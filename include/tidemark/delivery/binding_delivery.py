@@ -6,6 +6,9 @@ The position passes the end of a binding only when the writer has finished the w
 
 Parts are written independently. If an entity may have its first event in two of them, all parts are written a
 second time: each part then finds what the others wrote, and reports the message that it cannot process.
+
+Where the output has times that readers read, a binding that was finished before is computed before it is
+written: rows that would differ are not written, and freeze the output.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,9 +26,11 @@ from tidemark.delivery.binding_steps import (
     error_text,
     finish,
     settle,
+    total_of,
 )
 from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog
+from tidemark.delivery.renditions.output import UNUSABLE, WriterOutput
 from tidemark.delivery.split_entities import is_any_split
 from tidemark.delivery.state.lease import LeaseLost, WriterHold
 from tidemark.delivery.state.positions import Positions, ShapeChanged
@@ -37,11 +42,15 @@ from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
+from tidemark.outputs.model.digest import TimeDigests
+from tidemark.outputs.settings import CodeDiffers
 
 events = structlog.get_logger()
 
 TRIES = 2
 """The number of attempts to write a binding's parts before the target counts as failed."""
+_STOPPING = (Cause.REPLACED, Cause.TAINTED, Cause.CODE)
+"""The causes that close the gate also where something is delivered again."""
 
 
 @with_fields
@@ -80,6 +89,8 @@ class _Progress:
         wall: The lowest message that cannot be processed.
         is_again: Whether all parts are being written a second time. Nothing is counted then.
         taken: The binding as the writer takes it; None before that is known.
+        is_compared: Whether it was computed first, where that has to be done.
+        committed: Its committed digests; None where there are none.
     """
 
     parts: Sequence[Part] | None = None
@@ -88,6 +99,8 @@ class _Progress:
     wall: BadMessage | None = None
     is_again: bool = False
     taken: Taken | None = None
+    is_compared: bool = False
+    committed: TimeDigests | None = None
 
     def cut(self, parts: Sequence[Part]) -> None:
         """Set the parts of the binding; none of them is written yet."""
@@ -134,6 +147,7 @@ class Delivery:
         self._write_parts, self._reload, self._clock = write_parts, reload, clock
         self._acknowledged = positions.acknowledged(writer.name)
         self._topics = WriterTopics(writer, log, positions, hold.state)
+        self._output = WriterOutput.of(writer, log, positions, clock)
         self._is_prepared = False
         self.total = Written()
 
@@ -154,8 +168,9 @@ class Delivery:
             return self._stop(binding, files, done)
         own = self._topics.take(binding, files).files
         left = self._topics.count(binding, files, binding.end)
-        self.total += done + _left_out(left)
-        self._hold.commit(binding.end, self._log.last_ids(own, binding.end, binding.base), gate, left.rows)
+        self.total += replace(done, digests=()) + _left_out(left)
+        rows = {**left.rows, **(self._output.row(binding, done) if self._output else {})}
+        self._hold.commit(binding.end, self._log.last_ids(own, binding.end, binding.base), gate, rows)
         reach(FaultPoint.DELIVER_COMMITTED)
         events.info("delivered", writer=self._writer.name, t=binding.t, position=self.position)
         return True
@@ -164,16 +179,21 @@ class Delivery:
         """Write a finished binding again without moving the position; returns the failure, or None."""
         done = self._attempt(binding, files)
         if isinstance(done, WriterGate):
-            if done.cause is Cause.REPLACED:
+            if done.cause in _STOPPING:
                 self._hold.commit(self.position, {}, done)
             return f"{done.where}: {done.reason}"
-        self.total += done
+        self.total += replace(done, digests=())
+        if self._output and self._output.committed(binding, self._hold.state.reached) is None:
+            row = self._output.row(binding, done)
+            self._hold.commit(self.position, {}, self._hold.state.gate, row)
         return None
 
     def _attempt(self, binding: Binding, files: Sequence[LogFile]) -> Written | WriterGate:
         """Write a whole binding, with one retry; returns the gate to close where it failed."""
         progress, failure = _Progress(), None
         try:
+            if self._output and not self._is_prepared:
+                self._output.refuse_unusable()
             for _ in range(TRIES):
                 failure = self._continue(progress, binding, files)
                 if failure is None:
@@ -181,6 +201,10 @@ class Delivery:
                     return self._bad_message(binding, bad) if bad else replace(progress.written, begun=())
         except TargetReplaced as error:
             return self._target_replaced(binding, error)
+        except CodeDiffers as error:
+            return self._unusable(binding, Cause.CODE, error)
+        except UNUSABLE as error:
+            return self._unusable(binding, Cause.TAINTED, error)
         return self._target_failed(binding, str(failure))
 
     def _continue(self, progress: "_Progress", binding: Binding, files: Sequence[LogFile]) -> str | None:
@@ -195,6 +219,9 @@ class Delivery:
             raise
         except Exception as error:
             return error_text(error)
+        failure = self._compute_first(progress, binding, taken)
+        if failure or progress.wall:
+            return failure
         if failure := self._discard_acknowledged(binding, taken):
             return failure
         # All parts are written even if one met a wall: everything below the wall must be in the target.
@@ -204,9 +231,26 @@ class Delivery:
             failure = progress.note(self._write(taken.writer, progress.left))
         if failure or progress.wall:
             return failure
+        if self._output and progress.committed:
+            self._output.refuse_other(progress.committed, self._output.computed(binding, progress.written))
         done = self._finish(binding, taken)
         progress.wall = done.bad
         return done.failure
+
+    def _compute_first(self, progress: "_Progress", binding: Binding, taken: Taken) -> str | None:
+        """Compare a binding that was finished before with its committed digests, before it is written again;
+        returns the error, if it could not be computed."""
+        if self._output is None or progress.is_compared:
+            return None
+        progress.committed = self._output.committed(binding, self._hold.state.reached)
+        if progress.committed is not None:
+            done = total_of(self._write(taken.writer.trial(), progress.left))
+            progress.wall = done.bad
+            if done.failure or done.bad:
+                return done.failure
+            self._output.refuse_other(progress.committed, self._output.computed(binding, done.written))
+        progress.is_compared = True
+        return None
 
     def _discard_acknowledged(self, binding: Binding, taken: Taken) -> str | None:
         ticket = self._hold.ticket(self._reload)
@@ -262,6 +306,10 @@ class Delivery:
         first, last = self.position + 1, max(self.position + 1, binding.end)
         through = max(self.position, binding.end)
         return WriterGate(Cause.REPLACED, first, last, through, str(error), self._clock())
+
+    def _unusable(self, binding: Binding, cause: Cause, error: Exception) -> WriterGate:
+        """The gate of an output to which nothing may be delivered, however often it is tried."""
+        return WriterGate(cause, binding.base, binding.end, self.position, str(error), self._clock())
 
     def _target_failed(self, binding: Binding, reason: str) -> WriterGate:
         is_begun = binding.base <= self.position < binding.end

@@ -7,6 +7,8 @@ lost lease is raised. Nothing here moves a position or closes a gate.
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog, read_messages
 from tidemark.delivery.state.lease import LeaseLost, WriterTicket
@@ -140,6 +142,15 @@ def error_text(error: Exception) -> str:
     if isinstance(error, TidemarkError):
         return str(error)
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def total_of(results: Sequence[PartDone]) -> PartDone:
+    """The outcome of all parts: the sum of the counts, the lowest bad message, and the first failure."""
+    return PartDone(
+        reduce(add, (done.written for done in results), Written()),
+        min((done.bad for done in results if done.bad), key=lambda one: one.id, default=None),
+        next((done.failure for done in results if done.failure), None),
+    )
 
 
 def write_parts_here(

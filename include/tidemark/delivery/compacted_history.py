@@ -15,9 +15,13 @@ from tidemark.errors import with_fields
 from tidemark.log.model.binding import TopicPartition
 from tidemark.pipeline.model import AnyWriter, WriterStart
 
+DIGESTS_STAY = (
+    "the digests of what was delivered from there are those of all messages, so the rows could not be "
+    "compared before they are written again"
+)
 BEGIN_ANEW = (
     "Give it `start: latest`; a journal needs an empty keyspace of its own, and a log that was compacted by "
-    "policy `journal` alone."
+    "policy `journal` alone. A collection that needs every message cannot begin any more."
 )
 
 
@@ -41,22 +45,33 @@ class HistoryCompacted(DeliveryError):
 
 
 def require_history(
-    writer: Writer | None, name: str, log: PublishedLog, first_id: int, way: str, *, is_begun: bool = False
+    writer: Writer | None,
+    name: str,
+    log: PublishedLog,
+    first_id: int,
+    way: str,
+    *,
+    is_begun: bool = False,
+    is_new: bool = False,
 ) -> None:
     """Raise ``HistoryCompacted`` where the log is incomplete from ``first_id`` on and the target needs all of
     it.
 
     ``writer`` is None where the pipeline's file does not declare it any more. ``way`` is the advice at the
-    end of the error. ``is_begun`` is for a writer that this rule has admitted before and that continues.
+    end of the error. ``is_begun`` is for a writer that this rule has admitted before and that continues,
+    ``is_new`` for one that is being registered; otherwise something is to be delivered again.
     """
     below = log.manifest.compacted_below
     if first_id >= below:
         return
     if writer is None:
         problem: str | None = "the pipeline's file does not have the writer any more"
-    elif not log.manifest.keeps_state:
+    elif not log.manifest.policies or not writer.whole_after.issuperset(log.manifest.policies):
         policies = ", ".join(log.manifest.policies) or "unknown"
-        problem = f"it was compacted by another policy than `journal` ({policies})"
+        usual = " or ".join(f"`{one}`" for one in sorted(writer.whole_after))
+        problem = f"it was compacted by another policy than {usual} ({policies})"
+    elif not is_new and not is_begun and writer.timed_output() is not None:
+        problem = DIGESTS_STAY
     else:
         problem = writer.refuses_compacted({} if is_begun else _offsets_below(log, below), is_begun)
     if problem:

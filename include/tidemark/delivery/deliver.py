@@ -11,10 +11,12 @@ from itertools import takewhile
 from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.consensus.lease import LEASE, Lease
 from tidemark.consensus.lease_holder import holding
+from tidemark.consensus.lease_wait import PATIENCE, is_of_follow
 from tidemark.delivery.binding_delivery import Delivery
 from tidemark.delivery.binding_steps import WriteParts
 from tidemark.delivery.compacted_history import BEGIN_ANEW, require_history
 from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.renditions.output import advance_output
 from tidemark.delivery.state.lease import take
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import Start, known_writer
@@ -70,7 +72,27 @@ def deliver_to(
     """
     # `shape` may need the target, so a registered writer's is read only when there is something to deliver.
     # An unreachable target then closes the gate like any other failure of it.
-    state, log = known_writer(writer, log, positions, start, clock)
+    patience = 0.0 if is_of_follow(holder) else PATIENCE  # the next round tries again
+    state, log = known_writer(writer, log, positions, start, clock, patience)
+    place = (writer, log, positions, holder, write_parts, reload, clock)
+    done = _deliver(state, *place, limit=limit, is_stopping=is_stopping)
+    advance_output(writer, log, positions, clock)
+    return done
+
+
+def _deliver(
+    state: WriterState,
+    writer: Writer,
+    log: PublishedLog,
+    positions: Positions,
+    holder: str,
+    write_parts: WriteParts,
+    reload: Callable[[], WriterState | None],
+    clock: Clock,
+    *,
+    limit: int,
+    is_stopping: Callable[[], bool],
+) -> Delivered:
     if state.gate is not None:
         return Delivered(state.position, gate=state.gate)
     with holding(take(positions, state, holder, clock)) as hold:
@@ -122,6 +144,7 @@ def deliver_again(
             if failure:
                 closed = hold.state.gate
                 return Delivered(position, delivery.total, closed, closed is not None, failure)
+    advance_output(writer, log, positions, clock)
     return Delivered(position, delivery.total)
 
 

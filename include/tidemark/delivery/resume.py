@@ -5,7 +5,7 @@ before the next one is sent. The position is committed once a second, on a stop 
 message that fails again leaves the position right before it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,16 +15,19 @@ from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.binding_delivery import Delivery, refuse_beyond
 from tidemark.delivery.binding_steps import (
+    PartDone,
     discard_acknowledged,
     error_text,
     finish,
     settle,
+    total_of,
     write_part_of,
     write_parts_here,
 )
 from tidemark.delivery.compacted_history import BEGIN_ANEW, require_history
 from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog, read_messages
+from tidemark.delivery.renditions.output import UNUSABLE, WriterOutput, advance_output
 from tidemark.delivery.state.handed_back import refuse_handed_back
 from tidemark.delivery.state.lease import LeaseLost, WriterHold, WriterTicket, take
 from tidemark.delivery.state.positions import Positions, ShapeChanged
@@ -36,6 +39,7 @@ from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
+from tidemark.outputs.settings import CodeDiffers
 
 SHOWN_EVERY = 5 * SECOND
 
@@ -135,7 +139,9 @@ def resume_writer(
             raise NotResumable(positions.pipeline, writer.name, gate.reason)
         if gate.through > log.end:  # the log was opened before that was published
             log = log.reopened()
-        return _Resume(writer, log, positions, hold, gate, clock, show, is_stopping, singly).run()
+        resumed = _Resume(writer, log, positions, hold, gate, clock, show, is_stopping, singly).run()
+    advance_output(writer, log, positions, clock)
+    return resumed
 
 
 class _Resume:
@@ -161,6 +167,7 @@ class _Resume:
         self._committed_at = clock()
         self._began_at = self._shown_at = clock()
         self._binding: Binding | None = None
+        self._output = WriterOutput.of(writer, log, positions, clock)
         self._topics = WriterTopics(writer, log, positions, hold.state)
         self._taken = Taken(writer, ())
         self._files: Sequence[LogFile] = ()
@@ -170,6 +177,8 @@ class _Resume:
         """Redeliver from the position to the gate's ``through``."""
         gate = self._gate
         try:
+            if self._output:
+                self._output.refuse_unusable()
             if failed := self._prepare():
                 return self._fail(Cause.TARGET, gate.first_id, gate.last_id, gate.through, failed)
             for binding, files in self._log.waiting(self._position):
@@ -190,6 +199,10 @@ class _Resume:
             self._position = self._hold.state.position
             first = self._position + 1
             return self._fail(Cause.REPLACED, first, max(first, gate.last_id), gate.through, str(replaced))
+        except CodeDiffers as differs:
+            return self._unusable(Cause.CODE, differs)
+        except UNUSABLE as frozen:
+            return self._unusable(Cause.TAINTED, frozen)
         reach(FaultPoint.RESUME_OPENED)
         self._show(f"{self._name}: at id {self._position}, the gate is open")
         return Resumed(self._position, self._delivered, None)
@@ -198,6 +211,8 @@ class _Resume:
         if failed := self._take(binding, files) or self._examine(binding):
             return self._fail(Cause.TARGET, self._position + 1, binding.end, binding.end, failed)
         whole, files = files, self._taken.files
+        if stopped := self._compare_first(binding, files):
+            return stopped
         if failed := self._discard_acknowledged(binding, files):
             return self._fail(Cause.TARGET, self._position + 1, binding.end, binding.end, failed)
         last = min(binding.end, self._gate.through)
@@ -213,14 +228,43 @@ class _Resume:
             self._position = last
             return None
         place = (self._taken.writer, binding, files, self._log, self._acknowledged, self._ticket)
-        done = finish(*place).with_log()
+        if stopped := self._trouble(binding, finish(*place).with_log()):
+            return stopped
+        further: Mapping[str, str] = {}
+        if self._output:
+            computed = self._computed(binding, files)
+            if stopped := self._trouble(binding, computed):
+                return stopped
+            further = self._output.row(binding, computed.written)
+        self._position = binding.end
+        self._namespaces = self._log.last_ids(files, binding.end, binding.base)
+        self._commit(self._gate if binding.end < self._gate.through else None, further)
+        return None
+
+    def _compare_first(self, binding: Binding, files: Sequence[LogFile]) -> Resumed | None:
+        """Compare a binding that was finished before with its committed digests, before any message of it is
+        sent again."""
+        committed = self._output.committed(binding, self._hold.state.reached) if self._output else None
+        if self._output is None or committed is None:
+            return None
+        computed = self._computed(binding, files)
+        if stopped := self._trouble(binding, computed):
+            return stopped
+        self._output.refuse_other(committed, self._output.computed(binding, computed.written))
+        return None
+
+    def _computed(self, binding: Binding, files: Sequence[LogFile]) -> PartDone:
+        """What all messages of a binding make. Writes nothing."""
+        parts = self._taken.writer.cut(binding, files)
+        place = (parts, self._log.folder, self._acknowledged, self._ticket)
+        return total_of([done.with_log() for done in write_parts_here(self._taken.writer.trial(), *place)])
+
+    def _trouble(self, binding: Binding, done: PartDone) -> Resumed | None:
+        """Close the gate over a step that failed; None where it did not."""
         if done.bad:
             return self._fail(Cause.MESSAGE, done.bad.id, done.bad.id, binding.end, str(done.bad))
         if done.failure:
             return self._fail(Cause.TARGET, self._position + 1, binding.end, binding.end, done.failure)
-        self._position = binding.end
-        self._namespaces = self._log.last_ids(files, binding.end, binding.base)
-        self._commit(self._gate if binding.end < self._gate.through else None)
         return None
 
     def _singles(self, part: Part) -> Iterator[pa.RecordBatch]:
@@ -275,18 +319,25 @@ class _Resume:
         self._show(f"{self._name}: {self._gate.where} failed ({self._gate.failures}): {reason}")
         return Resumed(self._position, self._delivered, self._hold.state.gate)
 
+    def _unusable(self, cause: Cause, error: Exception) -> Resumed:
+        """Keep the gate closed over an output to which nothing may be delivered."""
+        self._position = self._hold.state.position
+        first = min(self._position + 1, self._gate.last_id)
+        return self._fail(cause, first, self._gate.last_id, self._position, str(error))
+
     def _interrupt(self) -> Resumed:
         self._commit(self._gate)
         self._show(f"{self._name}: asked to stop, at id {self._position}")
         return Resumed(self._position, self._delivered, self._gate, interrupted=True)
 
-    def _commit(self, gate: WriterGate | None) -> None:
+    def _commit(self, gate: WriterGate | None, further: Mapping[str, str] | None = None) -> None:
         if self._binding and self._hold.state.position < self._position < self._binding.end:
             done = settle(self._taken.writer, self._binding, self._position, self._ticket).with_log()
             if done.failure:
                 raise _Unsettled(done.failure)
         left = self._topics.count(self._binding, self._files, self._position) if self._binding else None
-        self._hold.commit(self._position, self._namespaces, gate, left.rows if left else None)
+        rows = {**(left.rows if left else {}), **(further or {})}
+        self._hold.commit(self._position, self._namespaces, gate, rows)
         self._gate = self._hold.state.gate or self._gate
         self._namespaces, self._committed_at = {}, self._clock()
         reach(FaultPoint.RESUME_COMMITTED)

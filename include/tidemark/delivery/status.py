@@ -16,6 +16,7 @@ from tidemark.log.state.control import LogControl
 from tidemark.log.state.followed import Followed, read_followed
 from tidemark.log.state.forgotten import read_mark
 from tidemark.log.state.registered_writers import enrolled
+from tidemark.outputs.state.output_store import OutputStore
 from tidemark.pipeline.model import Pipeline
 
 
@@ -59,6 +60,7 @@ class WriterStatus:
         retired: Whether the pipeline's file does not declare it any more. Compaction still waits for it.
         left_out: Topics that it skips because they were deleted and recreated.
         hint: The first remedy for a closed gate.
+        frontier: Readers may read times (µs) before it; None for kinds whose output has no times.
     """
 
     name: str
@@ -71,6 +73,7 @@ class WriterStatus:
     retired: bool = False
     left_out: list[LeftOut] = field(default_factory=list)
     hint: str | None = None
+    frontier: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +85,13 @@ class FollowStatus:
         holder: The run that follows, or followed last.
         since: When it began, in µs.
         last_round: When its last round ended, in µs; 0 before the first.
-        lag: The age in seconds of the oldest record of the last round when all targets had it; 0 where it
-            found nothing new. None where the pipeline is not followed.
+        lag: The age in seconds of the oldest record of the last round when all targets had it, or of what a
+            target still lacks; 0 where there is neither. None where the pipeline is not followed, and during
+            the first seconds of the first round.
         rounds: The number of rounds of the run.
         records: The number of records that it delivered.
+        needs_person: Why the run leaves writers out of its rounds, by the writer's name. The next run tries
+            them again.
     """
 
     followed: bool
@@ -95,6 +101,7 @@ class FollowStatus:
     lag: float | None = None
     rounds: int = 0
     records: int = 0
+    needs_person: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, state: Followed | None, now: int) -> "FollowStatus":
@@ -107,9 +114,10 @@ class FollowStatus:
             state.holder,
             state.since,
             state.last_round or None,
-            state.lag if is_current and state.last_round else None,
+            state.lag if is_current and (state.last_round or state.lag) else None,
             state.rounds,
             state.records,
+            state.needs_person if is_current else {},
         )
 
 
@@ -240,6 +248,7 @@ def _writer_status(
         lag, gate = end - NOTHING_YET, Gate.STOPPED if refusal else Gate.OPEN
         return WriterStatus(name, kind or "", False, NOTHING_YET, lag, gate.value, refusal, is_retired)
     reason, hint = _why_stopped(positions, state)
+    output = OutputStore(positions.consensus, positions.pipeline, name).load()
     return WriterStatus(
         name,
         kind or str(state.shape.get("kind", "")),
@@ -251,6 +260,7 @@ def _writer_status(
         is_retired,
         list(positions.left_out(name).values()),
         hint,
+        output.frontier if output else None,
     )
 
 

@@ -17,7 +17,7 @@ from tidemark.delivery.state.earlier_pipelines import Earlier, LeftOver
 from tidemark.delivery.state.lease import WriterHold
 from tidemark.delivery.state.positions import Positions, refuse_other_shape
 from tidemark.delivery.state.writer_state import WriterState
-from tidemark.delivery.writer import TargetIdentity, TargetReplaced, Writer
+from tidemark.delivery.writer import TargetIdentity, TargetMissing, TargetReplaced, Writer
 from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.model.binding import NOTHING_YET
@@ -125,7 +125,7 @@ def admit_target(
     writer: Writer, hold: WriterHold, positions: Positions, log: PublishedLog, acknowledged: Collection[int]
 ) -> Writer:
     """The writer bound to its present target; raises ``TargetReplaced`` where that is another one."""
-    present = writer.identify()
+    present = _present(writer, hold.state)
     if present is None:
         return writer
     bound, state = writer.bound_to(present), hold.state
@@ -141,6 +141,16 @@ def admit_target(
     hold.change(lambda held, lease: positions.adopt(held, adopted.target, adopted.shape, lease))
     reach(FaultPoint.TARGET_ADOPTED)
     return bound
+
+
+def _present(writer: Writer, state: WriterState) -> TargetIdentity | None:
+    try:
+        return writer.identify()
+    except TargetMissing:
+        if state.expects_anything:
+            raise
+    writer.create_target()
+    return writer.identify()
 
 
 def refuse_left_over(

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.state.earlier_pipelines import Earlier, LeftOver
-from tidemark.delivery.writing import Check, Later, Part, Past, Writing, Written, admit
+from tidemark.delivery.writing import Check, Later, Part, Past, TimedOutput, Writing, Written, admit
 from tidemark.errors import with_fields
 from tidemark.log.model.binding import Binding, TopicPartition
-from tidemark.log.model.manifest import LogFile
+from tidemark.log.model.manifest import JOURNAL, LogFile
 
 __all__ = [
     "MISSED_FOR_EVER",
@@ -29,6 +29,7 @@ __all__ = [
     "TargetIdentity",
     "TargetMissing",
     "TargetReplaced",
+    "TimedOutput",
     "Writer",
     "Writing",
     "Written",
@@ -210,7 +211,37 @@ class Writer(Protocol):
         such as files or offsets. 0 for nothing."""
         return 0
 
+    # Optional: an output that can be read as of any time
+
+    def timed_output(self) -> TimedOutput | None:
+        """The output as readers know it; None for kinds whose output has no times.
+
+        Stored as the writer's first rendition when it is registered. Readers may read a time as soon as its
+        binding is finished, so from then on its rows never change. ``Written.digests`` of a binding are
+        committed with the position that finishes it. Where a binding is delivered again, they are computed
+        first by ``trial``; where they differ nothing is written, and the rendition is frozen. Must not query
+        the target.
+        """
+        return None
+
+    def trial(self) -> "Writer":
+        """A copy of this writer whose ``write`` computes the digests, and neither reads nor writes the
+        target.
+
+        Called only where ``timed_output`` returns something.
+        """
+        raise TypeError(f"{self.name} has no digests to compute")
+
     # Optional: a target that can be replaced under the same name
+
+    def create_target(self) -> None:
+        """Create a target that ``identify`` has an id of, where it is missing; raises where it is not empty.
+
+        Called before ``identify`` when the writer is registered, and after a rewind to the beginning: then
+        nothing is expected in it. A target that is missing at any other time stays missing, and stops the
+        writer.
+        """
+        return None
 
     def identify(self) -> TargetIdentity | None:
         """The identity of the target as it is now; reads it anew. None for targets that have no id.
@@ -262,6 +293,12 @@ class Writer(Protocol):
         ids it has seen has to check. Not called where ``identify`` returns an identity.
         """
         return None
+
+    @property
+    def whole_after(self) -> frozenset[str]:
+        """The compaction policies after which the messages that are left give an empty target the same state
+        as all of them. ``refuses_compacted`` is called where no other policy was applied."""
+        return frozenset({JOURNAL})
 
     def refuses_compacted(self, offsets: Mapping[TopicPartition, int], is_begun: bool) -> str | None:
         """Why this target must not get a history from which compaction has removed messages; None where it
@@ -353,4 +390,4 @@ class Writer(Protocol):
 
         Called only where ``refuses_redelivery`` returned None.
         """
-        raise NotImplementedError
+        raise TypeError(f"{self.name} redelivers nothing")

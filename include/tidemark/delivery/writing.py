@@ -1,4 +1,4 @@
-"""What a writer is given and what it returns: parts of a binding, their messages, counts, and its own past.
+"""What a writer is given and what it returns: parts of a binding, messages, counts, digests, its own past.
 
 Plain values. ``delivery.writer`` exports them again for writers of other packages.
 """
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from tidemark.delivery.split_entities import Begun
 from tidemark.log.model.binding import Binding, TopicPartition
 from tidemark.log.model.manifest import LogFile
+from tidemark.outputs.model.digest import ShardDigest
 
 Messages = TypeVar("Messages", pa.RecordBatch, pa.Table)
 
@@ -65,6 +66,8 @@ class Written:
         details: Further counts that only this kind of writer has, by name.
         begun: The entities whose first event this part wrote, where they must not begin in another Kafka
             partition too.
+        digests: The digests of the rows that the messages make, by shard, for kinds with a ``timed_output``;
+            empty for other kinds. They depend on the messages alone, also where the rows were there already.
     """
 
     written: int = 0
@@ -72,6 +75,7 @@ class Written:
     ignored: int = 0
     details: Mapping[str, int] = field(default_factory=dict)
     begun: tuple[Begun, ...] = ()
+    digests: tuple[ShardDigest, ...] = ()
 
     def __add__(self, other: "Written") -> "Written":
         names = {**self.details, **other.details}
@@ -81,7 +85,14 @@ class Written:
             self.ignored + other.ignored,
             {name: self.details.get(name, 0) + other.details.get(name, 0) for name in names},
             self.begun + other.begun,
+            _sum(self.digests, other.digests),
         )
+
+
+def _sum(one: tuple[ShardDigest, ...], other: tuple[ShardDigest, ...]) -> tuple[ShardDigest, ...]:
+    if not one or not other:
+        return one or other
+    return tuple(first + second for first, second in zip(one, other, strict=True))
 
 
 class Check(Protocol):
@@ -104,6 +115,23 @@ class Writing:
 
     batches: Iterable[pa.RecordBatch]
     lease: Check
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOutput:
+    """An output that readers can read as of any time, as its writer declares it.
+
+    Attributes:
+        settings: Everything that shapes its rows, normalised: see ``tidemark.outputs.settings``.
+        code: The digests of the modules that its transforms run, by name.
+        place: Where the rows are, such as a table.
+        shards: In how many shards its digests are.
+    """
+
+    settings: Mapping[str, Any]
+    code: Mapping[str, str]
+    place: str
+    shards: int
 
 
 @dataclass(frozen=True, slots=True)

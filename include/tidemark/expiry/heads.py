@@ -11,9 +11,9 @@ from datetime import date
 from typing import NamedTuple, Protocol
 
 from tidemark.cassandra.driver import ConsistencyLevel, PreparedStatement
+from tidemark.cassandra.failures import FAILURES
 from tidemark.cassandra.session import CassandraUnreachable, connect
 from tidemark.cassandra.token_ranges import TokenRange
-from tidemark.consensus.lightweight import FAILURES
 from tidemark.errors import with_fields
 from tidemark.expiry.errors import ExpiryError
 from tidemark.expiry.plan import Expired

@@ -35,6 +35,27 @@ class WhenGone(StrEnum):
     """Raises ``OffsetGone``."""
 
 
+class RecordFields(NamedTuple):
+    """The parts of a record, as the client gives them.
+
+    Attributes:
+        key: The record's key.
+        value: The record's value.
+        timestamp: In milliseconds; −1 where the record has none.
+        timestamp_type: As ``ReadRecord.timestamp_type``.
+        headers: In their order; None where there are none.
+    """
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    timestamp_type: int
+    headers: RecordHeaders | None
+
+
+NO_TIMESTAMP = -1
+
+
 class ReadRecord:
     """A record that was read. Its parts are decoded on access.
 
@@ -71,6 +92,14 @@ class ReadRecord:
         """In milliseconds; None when the record has none."""
         kind, timestamp = self._message.timestamp()
         return None if kind == TIMESTAMP_NOT_AVAILABLE else int(timestamp)
+
+    def fields(self) -> RecordFields:
+        """All parts, for callers that need every one of them: quicker than one after the other."""
+        message = self._message
+        kind, timestamp = message.timestamp()
+        stamp = NO_TIMESTAMP if kind == TIMESTAMP_NOT_AVAILABLE else timestamp
+        headers = cast("RecordHeaders", message.headers()) or None
+        return RecordFields(_bytes(message.key()), _bytes(message.value()), stamp, kind, headers)
 
     @property
     def leader_epoch(self) -> int | None:

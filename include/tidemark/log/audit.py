@@ -88,7 +88,7 @@ def judge(
     def evaluate(places: Sequence[int], result_format: Any) -> dict[int, Any]:
         suite = gx.ExpectationSuite("audit", expectations=[expectations[place] for place in places])
         results = batch.validate(suite, result_format=result_format).results
-        told = [result.to_json_dict() for result in results]
+        told: list[Any] = [result.to_json_dict() for result in results]
         return {one["expectation_config"]["meta"]["place"]: one for one in told}
 
     # To find violating rows takes most of an evaluation, so only the rules that are not met look for them.

@@ -27,6 +27,41 @@ class OutputDamaged(OutputError):
 
 
 @with_fields
+class OutputMissing(OutputError):
+    """The writer has no output yet."""
+
+    pipeline: str
+    writer: str
+
+    text = (
+        "{pipeline}/{writer}: it has no output yet. Nothing was read or changed. Its first delivery makes "
+        "it: run {pipeline}.replicate."
+    )
+
+
+@with_fields
+class CreatedOtherwise(OutputError):
+    """Two processes create an output with different settings."""
+
+    needs_person = True
+
+    pipeline: str
+    writer: str
+    changes: tuple[str, ...]
+
+    @property
+    def what(self) -> str:
+        """The differences in one line."""
+        return "; ".join(self.changes)
+
+    text = (
+        "{pipeline}/{writer}: another process has created the output with other settings: {what}. Nothing "
+        "was changed or delivered. Two versions of the pipeline's file or of its code are in use; leave one "
+        "of them, then run it again."
+    )
+
+
+@with_fields
 class UnknownRendition(OutputError):
     """No rendition has this number."""
 

@@ -27,6 +27,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "journal": "tidemark.writers.journal.kind:JOURNAL",
         "files": "tidemark.writers.files.kind:FILES",
         "kafka": "tidemark.writers.kafka.kind:KAFKA",
+        "collection": "tidemark.writers.collection.kind:COLLECTION",
     },
     "tidemark.formats": {
         "kafka-journal": "tidemark.writers.formats:KAFKA_JOURNAL",

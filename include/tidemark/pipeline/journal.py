@@ -118,7 +118,6 @@ _NOT_LATEST = never_at(
 class JournalDeclaration(WriterDeclaration):
     """Writes kafka-journal's tables in Cassandra."""
 
-    needs_every_message: ClassVar[bool] = False
     formats: ClassVar[frozenset[str] | None] = frozenset({KAFKA_JOURNAL})
     not_here: ClassVar[Mapping[str, str]] = {
         "transforms": "A journal takes no transforms: its readers rely on what producers sent. Remove it."
@@ -134,6 +133,11 @@ class JournalDeclaration(WriterDeclaration):
     connection: ConnectionId = "cassandra_default"
     reconcile: Annotated[Count, Field(ge=0, le=100_000)] = 100
     start: Annotated[WriterStart, _NOT_LATEST] = WriterStart.EARLIEST
+
+    @property
+    def needs_every_message(self) -> bool:
+        """See ``WriterDeclaration``: whether it may begin depends on what its keyspace holds."""
+        return False
 
     def connections(self) -> Iterable[NeededConnection]:
         """See ``WriterDeclaration``."""

@@ -29,12 +29,15 @@ class FormatKind:
         policy: The compaction policy of a pipeline that names none.
         shapes_output: Whether the format's name is part of the shape of writers with transforms, so that a
             change of it is refused. The built-in formats read values in the same way and set False.
+        read_exactly: As ``read``, with every number as it is written, for writers with typed columns. None
+            where ``read`` rounds no number and tells ``1`` from ``1.0``.
     """
 
     name: str
     read: Callable[[bytes], Mapping[str, Any]]
     policy: str = "latest"
     shapes_output: bool = True
+    read_exactly: Callable[[bytes], Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, SerializationInfo, ValidationInfo, WrapSerializer
+from pydantic import AfterValidator, BeforeValidator, SerializationInfo, ValidationInfo, WrapSerializer
 
 from tidemark.errors import did_you_mean
 from tidemark.pipeline.extensions import ExtensionPoint, UnknownKind
@@ -31,6 +31,11 @@ class Transform(Declaration):
     def subject(self) -> str:
         """What error texts name as the source of an exception."""
         return "it"
+
+    @property
+    def deleting_key(self) -> str | None:
+        """The key by which it is told to make deletes of messages; None where it was not told to."""
+        return None
 
     def __hash__(self) -> int:
         return hash((self.called, self.namespaces))  # the rest may hold mappings and lists
@@ -101,5 +106,24 @@ def _with_name(transform: Transform, _: Any, info: SerializationInfo) -> dict[st
 
 AnyTransform = Annotated[Transform, BeforeValidator(_declared), WrapSerializer(_with_name)]
 """A transform of any kind."""
-Transforms = tuple[AnyTransform, ...]
-"""What the key ``transforms`` of a writer holds, for every kind of writer that takes them."""
+
+
+def _without_deletes(transforms: tuple[Transform, ...]) -> tuple[Transform, ...]:
+    findings = [
+        Finding(
+            (number, one.called, one.deleting_key),
+            "is `delete`, which only a writer of kind `collection` takes: it has rows that a message can "
+            "delete, and this kind writes one message after the other. Remove the key to drop such messages.",
+        )
+        for number, one in enumerate(transforms)
+        if one.deleting_key is not None
+    ]
+    if findings:
+        raise Disagreement(findings)
+    return transforms
+
+
+TransformsOfRows = tuple[AnyTransform, ...]
+"""What the key ``transforms`` of a writer holds whose target has rows by key: transforms may delete them."""
+Transforms = Annotated[TransformsOfRows, AfterValidator(_without_deletes)]
+"""What the key ``transforms`` of a writer holds, for every other kind of writer that takes them."""

@@ -102,7 +102,7 @@ def never_at(start: WriterStart, why: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-_NOT_RECREATED = never_at(
+NOT_RECREATED = never_at(
     WriterStart.RECREATED,
     "can be `recreated` for a journal only: every other writer takes a topic that was made again "
     "like any other. Use `earliest` or `latest`.",
@@ -113,15 +113,18 @@ class WriterDeclaration(Declaration):
     """The keys that every writer has. A kind adds its own keys, and overrides the attributes and methods
     below where its writers need something else."""
 
-    needs_every_message: ClassVar[bool] = True
-    """Whether it cannot begin with a log from which compaction has removed messages."""
     formats: ClassVar[frozenset[str] | None] = None
     """The source formats it understands; None for all."""
 
     name: Name
     kind: str
     namespaces: Expression = ".*"
-    start: Annotated[WriterStart, _NOT_RECREATED] = WriterStart.EARLIEST
+    start: Annotated[WriterStart, NOT_RECREATED] = WriterStart.EARLIEST
+
+    @property
+    def needs_every_message(self) -> bool:
+        """Whether it cannot begin with a log from which compaction has removed messages."""
+        return True
 
     def connections(self) -> Iterable[NeededConnection]:
         """The connections that ``WriterKind.build`` will ask for."""

@@ -6,16 +6,11 @@ computed once a process. An application asks for all of them before it works, so
 code, however long it runs.
 """
 
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from hashlib import sha256
-from importlib import import_module
-from pathlib import Path
-from types import ModuleType
 
 from tidemark.errors import with_fields
+from tidemark.module_digests import package_digest
 from tidemark.spark.errors import EngineError
 from tidemark.spark.library_archive import library_digest
 
@@ -55,24 +50,11 @@ class CodeDigests:
                 raise OtherCode(name, wanted, found)
 
 
-@cache
 def loaded_digest(module: str) -> str:
     """The digest of a module's package as it was when this process first needed it; imports it."""
     if module == LIBRARY:
         return library_digest()
     try:
-        import_module(module)
+        return package_digest(module)
     except ImportError:
         return "not installed"
-    return sources_digest(sys.modules[module.partition(".")[0]])
-
-
-def sources_digest(package: ModuleType) -> str:
-    """The digest of the sources of a package, or of a module that is not in one."""
-    digest, roots = sha256(), [Path(each) for each in getattr(package, "__path__", ())]
-    files = [(root, file) for root in roots for file in sorted(root.rglob("*.py"))]
-    if not roots and package.__file__:
-        files = [(Path(package.__file__).parent, Path(package.__file__))]
-    for root, file in files:
-        digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:16]

@@ -8,12 +8,11 @@ process takes the digest of the sources when it starts, and refuses to send othe
 import os
 import re
 import zipfile
-from collections.abc import Mapping
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 
 import tidemark
+from tidemark.module_digests import digest_of, read_sources
 from tidemark.spark.errors import CodeChanged
 
 _FIXED_TIME = (1980, 1, 1, 0, 0, 0)
@@ -30,13 +29,27 @@ def library_digest() -> str:
     """
     root = _root()
     archive = _ARCHIVE.fullmatch(root.parent.name)
-    return archive[1] if archive else _digest(_read(root))
+    return archive[1] if archive else digest_of(read_sources(root))
+
+
+def is_library_changed() -> bool:
+    """Whether the sources are not those any more that this process has loaded. Never in an archive.
+
+    A module that is imported later would be the new one beside the old ones.
+    """
+    root = _root()
+    if _ARCHIVE.fullmatch(root.parent.name):
+        return False
+    try:
+        return digest_of(read_sources(root)) != library_digest()
+    except OSError:  # a file went away while it was looked at
+        return True
 
 
 def ensure_package(folder: Path) -> Path:
     """The path of the archive in ``folder``, which is created where it is missing."""
-    sources = _read(_root())
-    archive = folder / f"tidemark-{_digest(sources)}.zip"
+    sources = read_sources(_root())
+    archive = folder / f"tidemark-{digest_of(sources)}.zip"
     if not archive.exists():
         folder.mkdir(parents=True, exist_ok=True)
         staged = archive.with_suffix(f".{os.getpid()}")
@@ -63,15 +76,3 @@ def ensure_loaded_package(folder: Path) -> Path:
 
 def _root() -> Path:
     return Path(tidemark.__file__).parent
-
-
-def _read(root: Path) -> dict[str, bytes]:
-    """The sources by their path, sorted."""
-    return {str(source.relative_to(root)): source.read_bytes() for source in sorted(root.rglob("*.py"))}
-
-
-def _digest(sources: Mapping[str, bytes]) -> str:
-    digest = sha256()
-    for name, text in sources.items():
-        digest.update(name.encode() + b"\0" + text)
-    return digest.hexdigest()[:16]

@@ -22,6 +22,12 @@ def _json_object(value: bytes) -> Mapping[str, Any]:
     return data
 
 
-JSON = FormatKind("json", _json_object, shapes_output=False)
+def _exact_json_object(value: bytes) -> Mapping[str, Any]:
+    from tidemark.collection.model.documents import json_object  # as above
+
+    return json_object(value)
+
+
+JSON = FormatKind("json", _json_object, shapes_output=False, read_exactly=_exact_json_object)
 RAW = replace(JSON, name="raw")
 KAFKA_JOURNAL = replace(JSON, name=kinds.KAFKA_JOURNAL, policy="journal")

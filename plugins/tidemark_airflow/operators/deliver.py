@@ -1,4 +1,5 @@
-"""The task ``deliver`` of ``<pipeline>.replicate``: where every gate is open, no task about gates runs."""
+"""The tasks ``deliver`` of ``<pipeline>.replicate`` and ``follow`` of ``<pipeline>.follow``: where every gate
+is open, no task about gates runs."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,22 +17,30 @@ RESULT = "return_value"
 
 
 class DeliverOperator(SparkAppOperator):
-    """Runs the application ``deliver``; skips the tasks ``about_gates`` where every writer's gate is open.
+    """Runs an application that delivers; skips the tasks ``about_gates`` where every writer's gate is open.
 
-    A task costs as much as a small delivery. A delivery that fails skips nothing.
+    A task costs as much as a small delivery, and the next run of a follow waits for it. A delivery that fails
+    skips nothing.
     """
 
-    def __init__(self, *, about_gates: "Sequence[str]", **kwargs: Any) -> None:
-        super().__init__(app="deliver", **kwargs)
+    def __init__(self, *, about_gates: "Sequence[str]", app: str = "deliver", **kwargs: Any) -> None:
+        super().__init__(app=app, **kwargs)
         self.about_gates = tuple(about_gates)
 
     def execute(self, context: "Context") -> dict[str, Any]:  # type: ignore[override]
         """Deliver; the result is the same with and without skipped tasks."""
         result = super().execute(context)
-        if any(is_stopped(one) for one in result["writers"].values()):
+        if stopped_writers(result):
             return result
         context["ti"].xcom_push(key=RESULT, value=result)
         raise DownstreamTasksSkipped(tasks=list(self.about_gates))  # type: ignore[no-untyped-call]
+
+
+def stopped_writers(result: dict[str, Any]) -> list[str]:
+    """The writers that are stopped, or have failed, by an application's summary."""
+    if "stopped" in result:
+        return list(result["stopped"])
+    return [name for name, one in result["writers"].items() if is_stopped(one)]
 
 
 def is_stopped(writer: dict[str, Any]) -> bool:

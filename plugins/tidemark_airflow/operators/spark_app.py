@@ -22,6 +22,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from tidemark.settings import Settings
 from tidemark_airflow.connections import engine_connections, look_up
 from tidemark_airflow.failures import ApplicationFailed, ApplicationStopped
+from tidemark_airflow.submitted import end_application
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -47,6 +48,9 @@ class SparkAppOperator(SparkSubmitOperator):
         self.messages = messages
         """The number of messages to move, as far as it is known: it decides how much the JVM compiles."""
         self._runs_here = False
+        self._summary = ""
+        """The path of the running application's summary, which only its processes have among their
+        arguments."""
 
     def execute(self, context: "Context") -> dict[str, Any]:  # type: ignore[override]
         """Run it and read the summary; the application's own error becomes the task's error."""
@@ -63,6 +67,7 @@ class SparkAppOperator(SparkSubmitOperator):
                     self._run_here()
                 else:
                     self._equip()
+                    self._summary = str(summary)
                     super().execute(context)
             except AirflowException as error:
                 said = json.loads(summary.read_text()) if summary.exists() else {}
@@ -90,8 +95,15 @@ class SparkAppOperator(SparkSubmitOperator):
         engine_connections(find_pipeline(self.pipeline)).write(path)
 
     def on_kill(self) -> None:
-        """Stop the application. Called by Airflow's handler of SIGTERM."""
+        """Stop the application. Called by Airflow's handler of SIGTERM.
+
+        One that spark-submit has started may finish what it is doing, as one in this process may; its own
+        exit code then ends the task.
+        """
         if not self._runs_here:
+            if self._summary:
+                submitted = self._hook._submit_sp if self._hook else None
+                end_application(self._summary, submitted.pid if submitted else None)
             super().on_kill()
             return
         from tidemark.spark.engine import interrupt_open_sessions

@@ -174,8 +174,11 @@ class FollowCampaign:
         """The attempt that was started last."""
         return self.follow.processes[-1]
 
-    def finish(self) -> None:
-        """Stop everything but the follow, let it come to the end, then stop it too."""
+    def finish(self, is_complete: Callable[[], bool] = lambda: True) -> None:
+        """Stop everything but the follow, let it come to the end, then stop it too.
+
+        ``is_complete`` is what else it has to have done by then.
+        """
         self._over.set()
         for thread in self._threads:
             if thread.name != "keep following":
@@ -184,6 +187,7 @@ class FollowCampaign:
             if WRITER in self.follow.opened.stopped():
                 self.follow.opened.resume(WRITER, "campaign resume", lambda _: None)
             wait_until(self._is_done, PATIENCE, "the follow to deliver everything")
+            wait_until(is_complete, PATIENCE, "the follow to do the rest")
         finally:
             self._is_kept.set()
             for thread in self._threads:

@@ -7,7 +7,16 @@ from uuid import UUID
 import pytest
 
 from tidemark.cassandra.cql_types import parse_type
-from tidemark.cassandra.scan.partition_keys import MOST_KEYS, PartitionKey, combine, key_value, key_values
+from tidemark.cassandra.scan.partition_keys import (
+    MOST_KEYS,
+    KeyGroup,
+    PartitionKey,
+    combine,
+    key_groups,
+    key_value,
+    key_values,
+)
+from tidemark.cassandra.scan.raw_pages import Encoded
 
 pytestmark = pytest.mark.unit
 
@@ -77,3 +86,23 @@ def test_too_many_partitions_are_not_looked_up_one_by_one(count: int, is_looked_
 
 def test_a_partition_is_named_by_its_key() -> None:
     assert str(PartitionKey(("x", 1))) == "partition ('x', 1)"
+
+
+def test_keys_of_one_column_are_grouped_for_one_statement_each() -> None:
+    groups = list(key_groups([(b"a",), (b"b",), (b"a",), (b"c",)], most=2))
+    assert groups == [KeyGroup((), (b"a", b"b")), KeyGroup((), (b"c",))]
+
+
+def test_keys_of_several_columns_are_grouped_by_all_but_the_last() -> None:
+    groups = list(key_groups([(b"main", b"1"), (b"side", b"1"), (b"main", b"2")]))
+    assert groups == [KeyGroup((b"main",), (b"1", b"2")), KeyGroup((b"side",), (b"1",))]
+
+
+def test_the_values_of_a_group_are_its_cells_with_the_last_ones_as_a_list() -> None:
+    values = KeyGroup((b"main",), (b"1", b"22")).values
+    assert values == (Encoded(b"main"), Encoded(b"\0\0\0\2\0\0\0\x011\0\0\0\x0222"))
+
+
+def test_a_group_is_shown_by_its_first_keys() -> None:
+    group = KeyGroup((b"m",), (b"1", b"2", b"3", b"4"))
+    assert str(group) == "4 partitions (keys in hex: 6d 31, 6d 32, 6d 33, …)"

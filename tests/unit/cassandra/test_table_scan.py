@@ -17,9 +17,16 @@ from tidemark.cassandra.scan import columns
 from tidemark.cassandra.scan import table_scan as module
 from tidemark.cassandra.scan.clustering import CqlOperator, Restriction
 from tidemark.cassandra.scan.columns import Selected
-from tidemark.cassandra.scan.partition_keys import PartitionKey
+from tidemark.cassandra.scan.partition_keys import KeyGroup, PartitionKey
 from tidemark.cassandra.scan.raw_pages import Page
-from tidemark.cassandra.scan.table_scan import Part, ScanFailed, ScanSettings, scan
+from tidemark.cassandra.scan.table_scan import (
+    Extract,
+    Part,
+    ScanFailed,
+    ScanSettings,
+    scan,
+    scan_pages,
+)
 from tidemark.cassandra.token_ranges import TokenRange, cut_ring
 
 pytestmark = pytest.mark.unit
@@ -58,6 +65,8 @@ class FakeSession:
             return
         if "token" in statement:
             found = [n for n in self.numbers if values[0] < n <= values[1]]
+        elif " IN ?" in statement:
+            found = []
         else:
             found = [n for n in self.numbers if n == values[0]]
         start = int(page or 0)
@@ -150,6 +159,32 @@ def test_a_range_that_stays_too_slow_fails_by_name() -> None:
     with pytest.raises(ScanFailed) as failed:
         read(session, [TokenRange(0, 64)], restrictions=[Restriction("a", CqlOperator.EQUAL, 5)])
     assert failed.value.attempts == 6
+
+
+def statements(part: Part, selected: Selected, extract: Extract) -> set[str]:
+    """What is asked for one part."""
+    session = FakeSession([])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "raw_session", lambda _: session)
+        assert list(scan_pages(None, selected, [part], extract)) in ([], [Page([], 0, None)])
+    return session.queries
+
+
+def test_of_each_partition_the_first_rows_are_read() -> None:
+    newest = Extract((Restriction("number", CqlOperator.LESS_OR_EQUAL, 5),), rows=1)
+    assert statements(TokenRange(0, 9), Selected.of(ORDERS, ["year"]), newest) == {
+        "SELECT year FROM shop.orders WHERE token(customer, year) > ? AND token(customer, year) <= ? "
+        "AND number <= ? PER PARTITION LIMIT 1 ALLOW FILTERING"
+    }
+
+
+def test_partitions_that_share_all_but_the_last_column_are_read_by_one_statement() -> None:
+    group = KeyGroup((b"ann",), (b"\0\0\7\xea", b"\0\0\7\xeb"))
+    extract = Extract(rows=2, one_for_each=("customer", "year", "number"))
+    assert statements(group, Selected.of(ORDERS, ["year"]), extract) == {
+        "SELECT year FROM shop.orders WHERE customer = ? AND year IN ? "
+        "GROUP BY customer, year, number PER PARTITION LIMIT 2"
+    }
 
 
 def test_what_is_not_selected_is_neither_read_nor_decoded(monkeypatch: pytest.MonkeyPatch) -> None:

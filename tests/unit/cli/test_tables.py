@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from tidemark.cli.output.tables import status_table
-from tidemark.delivery.status import LogStatus, PipelineStatus, WriterStatus
+from tidemark.delivery.status import FollowStatus, LogStatus, PipelineStatus, WriterStatus
 
 pytestmark = pytest.mark.unit
 
@@ -119,3 +119,14 @@ def test_sizes_are_short(size, text):
 @pytest.mark.parametrize("size", [999_999, 999_999_999, 1_234_000_000_000])
 def test_no_size_is_in_powers_of_ten(size):
     assert "e+" not in shown(given_status(log=given_log(bytes=size)))[0]
+
+
+def test_a_writer_that_a_follow_leaves_out_is_a_line_with_its_error():
+    follow = FollowStatus(True, "run-1", 1, 2, 0.5, 3, 40, {"archive": "there is no topic [orders]."})
+    lines = shown(given_status(follow=follow))
+    assert "archive is left out until the run ends: there is no topic [orders]." in lines
+
+
+def test_a_first_round_of_a_follow_that_takes_long_shows_for_how_long():
+    lines = shown(given_status(follow=FollowStatus(True, "run-1", UPPER, lag=40.0)))
+    assert "followed since 2025-11-13 02:13:20 UTC; no round has ended yet; lag 40.0 s" in lines

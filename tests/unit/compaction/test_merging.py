@@ -194,6 +194,25 @@ def test_a_merge_that_was_killed_is_finished_by_the_next(tmp_path, kill_at, poin
     assert without_attempts(world.stored()) == without_attempts(whole.stored())
 
 
+@pytest.mark.parametrize("asked", range(1, 8))
+def test_a_merge_that_is_asked_to_stop_ends_between_two_groups_of_files_and_publishes_nothing(
+    tmp_path, asked
+):
+    world, whole = given_small_files(tmp_path / "asked"), given_small_files(tmp_path / "whole")
+    before, times = world.log, iter(range(100))
+    merged = merging(world).merge("asked", is_over=lambda: next(times) >= asked)
+    assert merged.is_nothing
+    assert next(times) == asked + 1, "it went on"
+    assert (world.log, read_lease(world.control).lease) == (before, None)
+    merging(world).merge("next")
+    merging(whole).merge("run")
+    for each in (world, whole):
+        each.now += 10 * HOUR
+        each.sweep()
+    assert content_of(world.log) == content_of(whole.log)
+    assert without_attempts(world.stored()) == without_attempts(whole.stored())
+
+
 @pytest.mark.parametrize("point", POINTS)
 def test_what_is_published_at_any_point_stays(tmp_path, at_point, point):
     world = given_small_files(tmp_path)
@@ -355,6 +374,8 @@ def test_after_an_hour_of_rounds_there_are_few_files(monkeypatch):
         if second % 3600 == 0:
             most = max(most, log.file_count)
             assert log.file_count <= log.segment_count * 4 * 2
+            assert log.closed_file_count <= log.closed_segment_count * 4 * 2
+            assert len(log.active.files) <= manifest_module.MAX_FILES_PER_SEGMENT + 3
     assert log.count == 4 * 3600 * 40
     assert rewritten <= 4 * log.bytes
 

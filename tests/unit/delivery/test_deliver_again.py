@@ -8,8 +8,8 @@ from tests.support.memory_writers import Shelf, Stream
 from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.clock import SECOND
+from tidemark.consensus import lease_wait
 from tidemark.delivery.deliver import Delivered
-from tidemark.delivery.state import lease as leases
 from tidemark.delivery.state.lease import LeaseHeld, take
 from tidemark.delivery.state.positions import ShapeChanged
 from tidemark.delivery.writer import Written
@@ -170,7 +170,7 @@ def test_a_backfill_waits_for_as_long_as_a_dead_follow_keeps_its_lease(house, mo
         house.clock.now += int(SECOND)
 
     waiting = SimpleNamespace(sleep=sleep, monotonic=lambda: (house.clock.now - began) / SECOND)
-    monkeypatch.setattr(leases, "time", waiting)
+    monkeypatch.setattr(lease_wait, "time", waiting)
     # when
     house.deliver_again(writer, from_t=2_000, to_t=2_000)
     # then

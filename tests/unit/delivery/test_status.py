@@ -83,6 +83,7 @@ def test_a_pipeline_that_never_ran(consensus):
             "lag": None,
             "rounds": 0,
             "records": 0,
+            "needs_person": {},
         },
     }
 
@@ -97,6 +98,18 @@ def test_a_pipeline_that_is_followed_shows_since_when_and_its_lag(consensus):
     found = read_status(PIPELINE, consensus).to_dict()["follow"]
     assert (found["followed"], found["since"], found["last_round"]) == (True, 5_000, 7_000)
     assert (found["lag"], found["rounds"], found["records"]) == (0.8, 3, 40)
+
+
+def test_a_first_round_that_takes_long_shows_for_how_long(consensus):
+    state = Followed("orders.follow run-1", 5_000, wall_clock() + TERM, lag=40.0)
+    record_followed(consensus, "orders", state)
+    assert read_status(PIPELINE, consensus).follow.lag == 40.0
+
+
+def test_a_writer_that_the_run_leaves_out_is_shown_with_its_error(consensus):
+    state = Followed("orders.follow run-1", 5_000, wall_clock() + TERM, 7_000, needs_person={"archive": "no"})
+    record_followed(consensus, "orders", state)
+    assert read_status(PIPELINE, consensus).follow.needs_person == {"archive": "no"}
 
 
 def test_a_follow_that_was_killed_is_shown_as_none_after_its_deadline(consensus):

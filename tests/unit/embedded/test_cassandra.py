@@ -29,6 +29,6 @@ def prepared(settings, tmp_path, monkeypatch):
 
 def test_an_operators_own_options_come_after_ours(prepared):
     folder = prepared()
-    (folder / "further.options").write_text("-XX:TieredStopAtLevel=4\n")
+    (folder / "further.options").write_text("-XX:Tier3DelayOn=5\n")
     options = (prepared() / "jvm.options").read_text().splitlines()
-    assert options.index("-XX:TieredStopAtLevel=4") > options.index("-XX:TieredStopAtLevel=1")
+    assert options.index("-XX:Tier3DelayOn=5") > options.index("-XX:Tier3DelayOn=0")

@@ -11,7 +11,16 @@ from tidemark.settings import ROOT
 pytestmark = pytest.mark.unit
 
 LIBRARY = ROOT / "include" / "tidemark"
-LEAVES = {"errors", "settings", "connections", "faults", "clock", "async_facade", "lazy_exports"}
+LEAVES = {
+    "errors",
+    "settings",
+    "connections",
+    "faults",
+    "clock",
+    "async_facade",
+    "lazy_exports",
+    "module_digests",
+}
 MAY_IMPORT = {
     "journal": {"errors"},
     "cassandra": LEAVES,
@@ -19,14 +28,36 @@ MAY_IMPORT = {
     "consensus": LEAVES | {"cassandra"},
     "pipeline": LEAVES | {"kafka"},
     "log": LEAVES | {"kafka", "consensus"},
-    "delivery": LEAVES | {"cassandra", "consensus", "pipeline", "log"},
+    "delivery": LEAVES | {"cassandra", "consensus", "pipeline", "log", "outputs"},
     "outputs": LEAVES | {"consensus", "log"},
-    "journal_tables": LEAVES | {"journal", "cassandra", "consensus", "pipeline", "log"},
+    "journal_tables": LEAVES | {"journal", "cassandra", "pipeline", "log"},
     "writers": LEAVES
-    | {"journal", "cassandra", "kafka", "consensus", "pipeline", "log", "delivery", "journal_tables"},
+    | {
+        "journal",
+        "cassandra",
+        "kafka",
+        "consensus",
+        "pipeline",
+        "log",
+        "delivery",
+        "journal_tables",
+        "collection",
+        "outputs",
+    },
+    "collection": LEAVES | {"journal", "cassandra", "consensus", "pipeline", "log", "delivery", "outputs"},
     "compaction": LEAVES | {"journal", "consensus", "pipeline", "log", "delivery"},
     "verification": LEAVES
-    | {"journal", "cassandra", "consensus", "pipeline", "log", "delivery", "journal_tables", "writers"},
+    | {
+        "journal",
+        "cassandra",
+        "consensus",
+        "pipeline",
+        "log",
+        "delivery",
+        "journal_tables",
+        "writers",
+        "outputs",
+    },
     "client": LEAVES
     | {
         "journal",
@@ -68,6 +99,17 @@ PURE = {
         "tidemark.outputs.reader_errors",
         "tidemark.log.model",
         "tidemark.log.errors",
+        "tidemark.errors",
+    ),
+    "collection/model": (
+        "tidemark.collection.model",
+        "tidemark.cassandra.type_tree",
+        "tidemark.cassandra.cells",
+        "tidemark.journal.codec.json_text",
+        "tidemark.outputs.model.digest",
+        "tidemark.delivery.transforms",
+        "tidemark.delivery.writing",
+        "tidemark.pipeline.transforms",
         "tidemark.errors",
     ),
     "work/model": ("tidemark.work.model", "tidemark.errors"),

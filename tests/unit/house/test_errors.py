@@ -22,6 +22,8 @@ SIGNALS = {
     "DoesNotFit": "the scan turns it into ValueRefused, with the table and the column",
     "NoPlaceInArrow": "the description of a table turns it into TypeRefused, with the column",
     "NeedsCare": "the JSON codec then parses the document the slow and exact way",
+    "Misfit": "the reader of a collection's rows turns it into NoRow, with the column",
+    "NoRow": "the batch of rows returns it as its bad message, with the id",
     "Disagreement": "pydantic turns a ValueError of a validator into a problem of the file",
     "KindUnusable": "pydantic turns it into a problem of the file that uses the kind",
     "Unfit": "the chain of transforms turns it into TransformFailed, with the transform",

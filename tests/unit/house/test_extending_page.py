@@ -202,7 +202,10 @@ def test_its_keys_are_checked_like_any_other(folder: Path) -> None:
 def test_a_misspelt_kind_lists_the_known_ones_with_their_packages(folder: Path) -> None:
     with pytest.raises(PipelineRefused) as refused:
         given_pipeline(folder, "orders", **{"kind: lines": "kind: line"})
-    said = "is `line`, which no writer is. Kinds: journal, files, kafka, lines (package tidemark-lines). Did"
+    said = (
+        "is `line`, which no writer is. Kinds: journal, files, kafka, collection, lines (package "
+        "tidemark-lines). Did"
+    )
     assert said in str(refused.value)
     assert f"``{said} you mean `lines`?``" in (ROOT / "docs" / "extending.md").read_text()
 

@@ -15,6 +15,7 @@ from tidemark.journal.codec.json_text import (
     canonical_text,
     long,
     parse,
+    parse_exactly,
     sequence_number,
 )
 from tidemark.journal.errors import Undecodable
@@ -186,3 +187,43 @@ def test_the_quick_way_writes_what_the_exact_one_does(number: Decimal) -> None:
 def test_a_double_is_taken_only_where_it_writes_the_decimal(text: str) -> None:
     read = _number if set(text) & set(".eE") else _integer
     assert canonical(read(text)) == canonical(_exact(text))
+
+
+@pytest.mark.parametrize(
+    ("number", "read"),
+    [
+        ("1", 1),
+        ("-0", 0),
+        ("1" * 60, int("1" * 60)),
+        ("1.0", 1.0),
+        ("1e2", 100.0),
+        ("0.1", 0.1),
+        ("123456789012.34", 123456789012.34),
+        ("1234567890.123456789012345678", Decimal("1234567890.123456789012345678")),
+        (f"0.{'123456789' * 5}", Decimal(f"0.{'123456789' * 5}")),
+        ("1e30", Decimal("1e30")),
+        ("0.00001", Decimal("0.00001")),
+    ],
+)
+def test_no_number_is_rounded_where_it_is_read_exactly(number: str, read: object) -> None:
+    found = parse_exactly(f'{{"a": [{number}]}}'.encode())
+    assert found == {"a": [read]}
+    assert type(found["a"][0]) is type(read)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("number", ["1" * 310, "1e6178", "1e99999999999999999999", "NaN", "01"])
+def test_numbers_out_of_range_are_refused_where_they_are_read_exactly(number: str) -> None:
+    with pytest.raises(Undecodable):
+        parse_exactly(number.encode())
+
+
+@pytest.mark.parametrize("data", [b'{"a": 1} x', b'{"a": 1}{"a": 2}', b'"a",', b"1 2"])
+def test_nothing_follows_a_document_that_is_read_exactly(data: bytes) -> None:
+    with pytest.raises(Undecodable, match="follows the document"):
+        parse_exactly(data)
+
+
+@given(st.integers(-(10**40), 10**40), st.integers(-50, 50))
+def test_every_number_has_its_value_where_it_is_read_exactly(unscaled: int, exponent: int) -> None:
+    text = str(Decimal(f"{unscaled}e{exponent}"))
+    assert Decimal(str(parse_exactly(text.encode()))) == Decimal(text)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tidemark.cassandra.replication import default_copies
-from tidemark.journal_tables.errors import GraceTooShort, SchemaDiffers, SchemaVersionUnknown
+from tidemark.cassandra.schema.errors import GraceTooShort
+from tidemark.journal_tables.errors import SchemaDiffers, SchemaVersionUnknown
 from tidemark.journal_tables.schema.changes import (
     MIGRATIONS,
     SCHEMA_VERSION,

@@ -6,6 +6,7 @@ from threading import Event
 import pytest
 from tests.support.clocks import Clock
 from tests.support.consensus import RacingConsensus
+from tests.support.follow_world import MERGING, merge_that_ends
 
 from tidemark.clock import SECOND
 from tidemark.consensus.lease import LEASE, MARGIN
@@ -52,6 +53,26 @@ def test_of_two_that_take_it_in_the_same_moment_one_is_refused(control, consensu
     consensus.before_next_commit = lambda: take_log(control, "faster", clock)
     with pytest.raises(LogHeld, match="faster has the log"):
         take_log(control, "slower", clock)
+
+
+# A follow's merge is waited for: it gives the log back in a moment
+
+
+def test_the_merge_of_a_follow_is_waited_for(control):
+    with merge_that_ends(control):
+        assert take_log(control, "log compact of ann").lease.token == 2
+
+
+def test_the_merge_of_a_follow_is_not_waited_for_for_ever(control, clock):
+    take_log(control, MERGING, clock)
+    with pytest.raises(LogHeld, match="merge 0a1b2c3d has the log"):
+        take_log(control, "log compact of ann", clock, patience=0.1)
+
+
+def test_a_follow_does_not_wait_for_its_own_merge(control, clock):
+    take_log(control, MERGING, clock)
+    with pytest.raises(LogHeld):
+        take_log(control, "orders.follow run-1, merge 4e5f6a7b", clock)
 
 
 def test_the_same_holder_may_take_it_again_and_the_old_hold_is_over(control, clock):

@@ -3,7 +3,9 @@
 import pytest
 from tests.support.clocks import Clock
 from tests.support.consensus import RacingConsensus
+from tests.support.follow_world import merge_that_ends
 
+from tidemark.clock import wall_clock
 from tidemark.log.state.compactions import (
     MOST,
     CompactionOutcome,
@@ -70,6 +72,12 @@ def test_no_pin_is_set_under_a_running_compaction_but_one_may_be_released(log):
     assert pins(log) == []
 
 
+def test_a_pin_waits_for_the_merge_of_a_follow(log):
+    with merge_that_ends(log):
+        add_pin(log, Pin(7, "ann", "evidence", wall_clock()))
+    assert [pin.id for pin in pins(log)] == [7]
+
+
 # Writers
 
 
@@ -83,6 +91,12 @@ def test_the_list_takes_no_writer_while_the_log_is_leased(log):
     with pytest.raises(LogHeld, match=r"compaction has the log .* a new writer is refused"):
         enrol(log, Enrolled("archive", 0), NOW, "a new writer is refused")
     assert enrolled(log) == {}
+
+
+def test_a_writer_waits_for_the_merge_of_a_follow(log):
+    with merge_that_ends(log):
+        enrol(log, Enrolled("archive", 0), wall_clock(), "a new writer is refused")
+    assert enrolled(log) == {"archive": Enrolled("archive", 0)}
 
 
 def test_who_takes_the_log_between_look_and_listing_is_faster(log, consensus: RacingConsensus):

@@ -161,11 +161,14 @@ def test_rolling_back_to_a_rendition_that_was_not_delivered_to_is_refused():
 
 
 def test_only_a_superseded_rendition_is_rolled_back_to():
-    for output in (given_building(), begin_retire(declare(given_handed_over(), proposal(3)), 1, 50)):
+    for output in (
+        given_building(),
+        begin_retire(declare(given_handed_over(), proposal(3)), 1, 50, OPERATOR),
+    ):
         with pytest.raises(TransitionRefused):
             roll_back(output, output.renditions[-1].number, open_at(99), signed(5))
     with pytest.raises(TransitionRefused):
-        roll_back(begin_retire(given_handed_over(), 1, since=50), 1, open_at(99), signed(5))
+        roll_back(begin_retire(given_handed_over(), 1, 50, OPERATOR), 1, open_at(99), signed(5))
 
 
 def test_after_a_return_the_end_of_a_rendition_s_use_is_the_later_one():

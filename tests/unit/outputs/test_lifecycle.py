@@ -66,13 +66,13 @@ def test_declaring_again_after_a_lost_answer_adds_nothing():
 
 def test_a_number_is_not_used_again_after_the_rendition_is_gone():
     output = abandon(given_building(), 2, OPERATOR)
-    output = mark_dropped(begin_retire(output, 2, since=0), 2)
+    output = mark_dropped(begin_retire(output, 2, 0, OPERATOR), 2)
     assert states(declare(output, proposal(3))) == {1: "active", 2: "dropped", 3: "building"}
 
 
 @pytest.mark.parametrize("place", ["accounts", "accounts_r2"])
 def test_a_place_is_not_used_twice_even_after_it_was_dropped(place):
-    output = mark_dropped(begin_retire(abandon(given_building(), 2, OPERATOR), 2, since=0), 2)
+    output = mark_dropped(begin_retire(abandon(given_building(), 2, OPERATOR), 2, 0, OPERATOR), 2)
     with pytest.raises(PlaceTaken) as refusal:
         declare(output, proposal(3, place=place))
     assert refusal.value.place == place
@@ -209,30 +209,30 @@ def test_an_abandoned_rendition_is_not_delivered_to_and_cannot_be_tainted():
 
 def test_the_active_rendition_is_never_retired():
     with pytest.raises(StillActive):
-        begin_retire(given_handed_over(), 2, since=100)
+        begin_retire(given_handed_over(), 2, 100, OPERATOR)
     with pytest.raises(StillActive):
-        begin_retire(mark_tainted(given_handed_over(), 2, TAINT), 2, since=100)
+        begin_retire(mark_tainted(given_handed_over(), 2, TAINT), 2, 100, OPERATOR)
 
 
 @pytest.mark.parametrize("state", ["building", "verified"])
 def test_a_rendition_in_the_making_is_abandoned_before_it_is_retired(state):
     output = given_building() if state == "building" else given_verified()
     with pytest.raises(TransitionRefused) as refusal:
-        begin_retire(output, 2, since=100)
+        begin_retire(output, 2, 100, OPERATOR)
     assert refusal.value.state == state
 
 
 def test_a_rendition_is_not_retired_before_its_times_are_forgotten():
     with pytest.raises(NotForgotten) as refusal:
-        begin_retire(given_handed_over(h=50), 1, since=49)
+        begin_retire(given_handed_over(h=50), 1, 49, OPERATOR)
     assert (refusal.value.end, refusal.value.since) == (50, 49)
 
 
 def test_retiring_can_be_repeated_and_a_dropped_place_is_recorded_once():
-    retiring = begin_retire(given_handed_over(h=50), 1, since=50)
-    assert begin_retire(retiring, 1, since=50) == retiring
+    retiring = begin_retire(given_handed_over(h=50), 1, 50, OPERATOR)
+    assert begin_retire(retiring, 1, 50, OPERATOR) == retiring
     dropped = mark_dropped(retiring, 1)
-    assert mark_dropped(dropped, 1) == dropped == begin_retire(dropped, 1, since=50)
+    assert mark_dropped(dropped, 1) == dropped == begin_retire(dropped, 1, 50, OPERATOR)
 
 
 def test_a_place_that_is_in_use_is_not_recorded_as_dropped():
@@ -242,7 +242,7 @@ def test_a_place_that_is_in_use_is_not_recorded_as_dropped():
 
 def test_a_tainted_rendition_that_was_never_active_is_retired_at_once():
     output = mark_tainted(given_building(), 2, TAINT)
-    assert states(begin_retire(output, 2, since=0))[2] == "retiring"
+    assert states(begin_retire(output, 2, 0, OPERATOR))[2] == "retiring"
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_a_tainted_rendition_that_was_never_active_is_retired_at_once():
         lambda output: mark_verified(output, 9, evidence(9)),
         lambda output: revoke_if_changed(output, 9, *sides(9)),
         lambda output: mark_tainted(output, 9, TAINT),
-        lambda output: begin_retire(output, 9, since=0),
+        lambda output: begin_retire(output, 9, 0, OPERATOR),
         lambda output: mark_dropped(output, 9),
     ],
     ids=["abandon", "verify", "revoke", "taint", "retire", "dropped"],

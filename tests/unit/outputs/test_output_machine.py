@@ -189,7 +189,7 @@ class OutputHistory(RuleBasedStateMachine):
             self._forget(number, _one([*self.outputs_read, world.output][::-1], old // 20))
         if first <= 2 <= steps:
             since = _one([*self.sinces_read, world.readers.since][::-1], old // 20)
-            self._try(lambda: begin_retire(world.output, number, since))
+            self._try(lambda: begin_retire(world.output, number, since, world.signature()))
         if first <= 3 <= steps:
             world.drop_place(number)
         if steps == 4 and number not in world.rows.held:

@@ -228,10 +228,10 @@ def test_a_return_in_the_middle_of_retiring_keeps_the_rendition():
     since = forget_times_of(given_readers(), output, 1, now=0).since
     output = roll_back(output, 1, open_at(90), signed(5))
     with pytest.raises(StillActive):
-        begin_retire(output, 1, since)
+        begin_retire(output, 1, since, OPERATOR)
 
 
 def test_a_place_is_dropped_only_after_its_row_says_so():
     output = given_handed_over(h=50)
     assert not may_drop_place(output, 1)
-    assert may_drop_place(begin_retire(output, 1, since=50), 1)
+    assert may_drop_place(begin_retire(output, 1, 50, OPERATOR), 1)

@@ -20,7 +20,7 @@ from tests.support.output_samples import (
 )
 
 from tidemark.log.model.binding import Binding, Slice
-from tidemark.outputs import errors, reader_errors
+from tidemark.outputs import errors, reader_errors, settings
 from tidemark.outputs.errors import OutputDamaged, OutputError, ShardsDiffer
 from tidemark.outputs.model import handover
 from tidemark.outputs.model.capability import pin
@@ -31,6 +31,7 @@ from tidemark.outputs.model.rows import (
     changed_rows,
     output_from_rows,
     output_rows,
+    reader_row,
     reader_rows,
     readers_from_rows,
 )
@@ -53,7 +54,7 @@ DETAILED = hand_over(
         abandon(given_verified(), 2, OPERATOR),
         declare(given_handed_over(), proposal(3)),
         mark_tainted(given_handed_over(), 1, TAINT),
-        begin_retire(given_handed_over(), 1, since=50),
+        begin_retire(given_handed_over(), 1, 50, OPERATOR),
         DETAILED,
     ],
     ids=["first", "verified", "abandoned", "handed over", "tainted", "retiring", "forced"],
@@ -77,23 +78,37 @@ def test_the_names_of_the_rows():
         "handover/00000000000000000000",
         "handover/00000000000000000050",
     ]
-    assert list(reader_rows(given_readers(a=1))) == ["head", "reader/a"]
+    assert list(reader_rows(given_readers(a=1))) == ["head", "reader/47"]
 
 
-def test_a_handover_writes_its_row_both_states_and_the_head_and_removes_nothing():
+def test_a_handover_writes_its_row_both_states_and_the_head():
     changes = changed_rows(output_rows(given_verified(50)), output_rows(given_handed_over(h=50)))
-    assert sorted(changes.puts) == [
+    assert sorted(changes) == [
         "handover/00000000000000000050",
         "head",
         "rendition/00000000000000000001",
         "rendition/00000000000000000002",
     ]
-    assert changes.deletes == ()
 
 
-def test_a_reader_that_ends_is_the_only_row_removed():
-    before, after = given_readers(a=1, b=2), given_readers(b=2)
-    assert changed_rows(reader_rows(before), reader_rows(after)) == ({}, ("reader/a",))
+def test_a_reader_that_ends_leaves_its_row_and_touches_no_other():
+    before, after = reader_rows(given_readers(a=1, b=2)), given_readers(b=2)
+    assert changed_rows(before, reader_rows(after, before)) == {reader_row("a"): "[]"}
+
+
+def test_readers_share_rows_and_each_is_found_in_its_own():
+    names = [f"reader {number}" for number in range(200)]
+    rows = reader_rows(given_readers(**dict.fromkeys(names, 5)))
+    assert 33 < len(rows) <= 65
+    for name in names:
+        part = readers_from_rows(
+            "orders", "accounts", {"head": rows["head"], reader_row(name): rows[reader_row(name)]}
+        )
+        assert part.held_by(name, now=0).t == 5
+
+
+def test_the_row_of_a_reader_is_fixed_for_ever():
+    assert [reader_row(name) for name in ("a", "year end", "")] == ["reader/47", "reader/53", "reader/52"]
 
 
 def test_rows_without_a_head_or_with_a_missing_rendition_are_damaged():
@@ -191,7 +206,7 @@ def test_an_upper_of_the_bindings_that_was_read_too_early_is_only_too_low(histor
 SAMPLES = {int: 7, str: "x", tuple[int, int]: (1, 2), tuple[str, ...]: ("code of rendition 2",)}
 ERRORS = [
     one
-    for module in (errors, reader_errors, handover)
+    for module in (errors, reader_errors, handover, settings)
     for one in vars(module).values()
     if isinstance(one, type) and issubclass(one, OutputError) and one is not OutputError
 ]

@@ -148,14 +148,14 @@ def test_3_1_a_reader_at_or_before_h_keeps_the_old_rendition(held):
         forget_times_of(readers, output, 1, now=0)
     assert (refusal.value.reader, refusal.value.capability, refusal.value.since) == ("B", held, 50)
     with pytest.raises(NotForgotten):
-        begin_retire(output, 1, readers.since)
+        begin_retire(output, 1, readers.since, OPERATOR)
 
 
 def test_3_1_the_old_rendition_goes_when_every_reader_is_later():
     output, readers = given_handed_over(h=50), given_readers(A=60, B=50)
     readers = forget_times_of(move_forward(readers, "B", 51, now=0), output, 1, now=0)
     assert readers.since == 50
-    output = mark_dropped(begin_retire(output, 1, readers.since), 1)
+    output = mark_dropped(begin_retire(output, 1, readers.since, OPERATOR), 1)
     assert output.rendition(1).state is RenditionState.DROPPED
     assert declare(output, proposal(3)).renditions[-1].number == 3
     with pytest.raises(Forgotten) as refusal:

@@ -60,3 +60,12 @@ def test_the_shortest_file_on_the_page_works(tmp_path):
     file = tmp_path / "orders.yaml"
     file.write_text(PAGE.split("```yaml\n")[1].split("```")[0])
     assert load_pipeline(file).name == "orders"
+
+
+def test_the_file_of_the_page_about_collections_works(tmp_path):
+    page = (Path(__file__).parents[3] / "docs/collections.md").read_text()
+    file = tmp_path / "bank.yaml"
+    file.write_text(page.split("```yaml\n")[1].split("```")[0])
+    (declared,) = load_pipeline(file).writers
+    assert (declared.kind, declared.table_name) == ("collection", "accounts")
+    assert [column.name for column in declared.columns] == ["owner", "balance", "tags"]

@@ -71,7 +71,7 @@ def test_a_file_that_is_not_yaml_as_it_should_be(tmp_path, content, line, said):
         (
             HEAD + "writers:\n  - name: archive\n",
             4,
-            "`writers[0].kind` is missing. Add it: journal or files or kafka.",
+            "`writers[0].kind` is missing. Add it: journal or files or kafka or collection.",
         ),
     ],
 )

@@ -192,10 +192,14 @@ def test_a_files_writer(tmp_path, rest, line, said):
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("jornal", "is `jornal`, which no writer is. Kinds: journal, files, kafka. Did you mean `journal`?"),
-        ("documents", "is `documents`, which no writer is. Kinds: journal, files, kafka."),
-        ("", "is empty, which no writer is. Kinds: journal, files, kafka."),
-        ("[journal]", "is a list, which no writer is. Kinds: journal, files, kafka."),
+        (
+            "jornal",
+            "is `jornal`, which no writer is. Kinds: journal, files, kafka, collection. "
+            "Did you mean `journal`?",
+        ),
+        ("documents", "is `documents`, which no writer is. Kinds: journal, files, kafka, collection."),
+        ("", "is empty, which no writer is. Kinds: journal, files, kafka, collection."),
+        ("[journal]", "is a list, which no writer is. Kinds: journal, files, kafka, collection."),
     ],
 )
 def test_a_kind_that_does_not_exist(tmp_path, kind, said):

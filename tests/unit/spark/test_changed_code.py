@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,10 +11,11 @@ import pytest
 
 import tidemark
 from tidemark.delivery.transforms.function import Function
+from tidemark.module_digests import loaded_sources
 from tidemark.spark import application, engine
 from tidemark.spark.application import Job, read_job, summarise
-from tidemark.spark.code_digests import CodeDigests, loaded_digest
-from tidemark.spark.library_archive import library_digest
+from tidemark.spark.code_digests import CodeDigests
+from tidemark.spark.library_archive import is_library_changed, library_digest
 
 pytestmark = pytest.mark.unit
 
@@ -51,6 +53,22 @@ def test_a_session_gets_the_library_that_the_process_has_loaded(library: Path) -
     assert summarise([], lambda: {"archive": engine._library()}) == 0
 
 
+@pytest.mark.parametrize(
+    ("change", "is_changed"),
+    [
+        pytest.param(lambda source: None, False, id="nothing"),
+        pytest.param(lambda source: source.write_text("SHARE = 2\n"), True, id="changed"),
+        pytest.param(lambda source: source.with_name("late.py").touch(), True, id="added"),
+    ],
+)
+def test_a_process_that_stays_open_can_ask_whether_its_code_was_changed(
+    library: Path, change: Callable[[Path], object], is_changed: bool
+) -> None:
+    library_digest()
+    change(library)
+    assert is_library_changed() is is_changed
+
+
 def test_digests_of_functions_are_taken_when_the_pipeline_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,7 +83,7 @@ def test_digests_of_functions_are_taken_when_the_pipeline_is_read(
     assert isinstance(job, Job)
     module.write_text("def rounded(document): return None\n")
     late = CodeDigests.loaded(["prices_of_a_test"])
-    loaded_digest.cache_clear()
+    loaded_sources.cache_clear()
     assert CodeDigests.loaded(["prices_of_a_test"]) != late
-    loaded_digest.cache_clear()
+    loaded_sources.cache_clear()
     del sys.modules["prices_of_a_test"]

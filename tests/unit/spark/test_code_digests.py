@@ -2,12 +2,12 @@
 
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from tidemark.module_digests import digest_of, loaded_sources, package_sources
 from tidemark.spark import code_digests
-from tidemark.spark.code_digests import CodeDigests, OtherCode, loaded_digest, sources_digest
+from tidemark.spark.code_digests import CodeDigests, OtherCode, loaded_digest
 from tidemark.spark.library_archive import ensure_package, library_digest
 
 pytestmark = pytest.mark.unit
@@ -24,7 +24,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     yield folder
     for name in [name for name in sys.modules if name.startswith("shop_of_a_test")]:
         del sys.modules[name]
-    loaded_digest.cache_clear()
+    loaded_sources.cache_clear()
 
 
 def test_the_library_s_digest_is_in_the_name_of_its_archive(tmp_path: Path) -> None:
@@ -48,13 +48,13 @@ def test_a_module_that_changed_after_it_was_loaded_has_the_digest_of_what_was_lo
     loaded = CodeDigests.loaded(["shop_of_a_test.prices"])
     (shop / "prices.py").write_text("def rounded(document): return None\n")
     assert CodeDigests.loaded(["shop_of_a_test.prices"]) == loaded
-    assert sources_digest(sys.modules["shop_of_a_test"]) != loaded.digests["shop_of_a_test.prices"]
+    assert digest_on_disk() != loaded.digests["shop_of_a_test.prices"]
 
 
 def test_another_module_of_the_same_package_counts(shop: Path) -> None:
-    import_before = sources_digest(_imported("shop_of_a_test.prices"))
+    before = loaded_digest("shop_of_a_test.prices")
     (shop / "taxes.py").write_text("RATE = 21\n")
-    assert sources_digest(sys.modules["shop_of_a_test"]) != import_before
+    assert digest_on_disk() != before
 
 
 def test_a_module_that_is_not_installed_is_other_code(shop: Path) -> None:
@@ -62,6 +62,5 @@ def test_a_module_that_is_not_installed_is_other_code(shop: Path) -> None:
         CodeDigests({"no_such_module_7f3a": "0123456789abcdef"}).require()
 
 
-def _imported(name: str) -> ModuleType:
-    loaded_digest(name)
-    return sys.modules[name.partition(".")[0]]
+def digest_on_disk() -> str:
+    return digest_of(package_sources(sys.modules["shop_of_a_test"]))

@@ -108,6 +108,15 @@ def test_a_run_that_is_over_begins_no_merge(world, rounds, merging):
     assert files(rounds) == 5
 
 
+def test_a_run_that_is_over_abandons_the_merge_under_way(world, rounds, merging):
+    publish(world, rounds, 9)
+    asked = iter(range(100))
+    merging(lambda: next(asked) >= 2)
+    assert (files(rounds), read_lease(rounds.control).lease) == (9, None)
+    merging(never)
+    assert files(rounds) == 3
+
+
 def test_a_merge_that_fails_raises_nothing(world, rounds, merging, monkeypatch):
     publish(world, rounds, 5)
     monkeypatch.setattr(merge, "read_log", lambda *given: 1 / 0)

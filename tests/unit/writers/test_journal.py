@@ -20,6 +20,7 @@ from tidemark.log.files.parquet import LOG_SCHEMA
 from tidemark.log.model.manifest import LogFile
 from tidemark.writers.journal import partition as journal_part
 from tidemark.writers.journal import writer as journal
+from tidemark.writers.shares import chunks
 
 pytestmark = pytest.mark.unit
 
@@ -322,7 +323,6 @@ def test_with_too_many_heads_in_memory_they_are_written_early(tables, monkeypatc
     assert tables.steps == ["row", "row", "head", "head", "row", "head"]
 
 
-def test_a_batch_that_is_larger_than_a_chunk_is_taken_in_pieces(monkeypatch):
-    monkeypatch.setattr(journal, "MESSAGES_AT_ONCE", 2)
-    chunks = list(journal._chunks([actions("A1 A2 A3 A4 A5")]))
-    assert [chunk["offset"].to_pylist() for chunk in chunks] == [[7, 8], [9, 10], [11]]
+def test_a_batch_that_is_larger_than_a_chunk_is_taken_in_pieces():
+    found = list(chunks([actions("A1 A2 A3 A4 A5")], 2, journal.BYTES_AT_ONCE))
+    assert [chunk["offset"].to_pylist() for chunk in found] == [[7, 8], [9, 10], [11]]

@@ -1,13 +1,15 @@
 """Errors of a follow that need a person: written down, so that the next runs do not meet them at once.
 
 One run of a follow begins when the last one has ended, so that such an error would make thousands of failed
-runs a day. What closes the log's gate is left to the gate, which the next run waits for anyway.
+runs a day. What closes the log's gate is left to the gate, which the next run waits for anyway. A run that
+left some of its writers out has lasted its time: the next one does not keep the others waiting.
 """
 
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from tidemark.app.follow.errors import WritersLeftOut
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.clock import Clock, wall_clock
 from tidemark.errors import TidemarkError
@@ -22,7 +24,7 @@ def noting_failures(opened: OpenPipeline, clock: Clock = wall_clock) -> Iterator
     try:
         yield
     except TidemarkError as error:
-        if error.needs_person:
+        if error.needs_person and not isinstance(error, WritersLeftOut):
             with suppress(Exception):  # the error itself is what has to be seen
                 _note(opened, str(error), clock())
         raise

@@ -30,7 +30,7 @@ class FollowStep(StrEnum):
         PAUSE: Wait; then ask again.
         END_STOPPED: End, because the process was asked to stop.
         END_CLOSED: End, because a writer's gate closed in this run. The tasks after it start a resume.
-        END_OVER: End, because the time of this run is over. The next run continues.
+        END_OVER: End, because the time of this run is over, or its code was changed. The next run continues.
     """
 
     ROUND = "round"
@@ -66,12 +66,14 @@ class Timing:
         round_began: When the last round began; None before the first.
         looked: When a round last looked at everything; None before the first.
         written_until: The last write time of the newest known binding; 0 where none is known.
+        is_behind: Whether a writer has more to catch up with than the last round delivered.
     """
 
     began: int
     round_began: int | None = None
     looked: int | None = None
     written_until: int = 0
+    is_behind: bool = False
 
 
 def next_step(
@@ -81,19 +83,22 @@ def next_step(
     *,
     is_stopping: bool = False,
     is_closed: bool = False,
+    is_outdated: bool = False,
 ) -> tuple[FollowStep, int]:
     """What to do at ``now``, and for a pause until when.
 
     ``is_closed`` is whether a gate closed in this run: one that was closed before only leaves its writer out.
+    ``is_outdated`` is whether the code was changed since the run began.
     """
     if is_stopping:
         return FollowStep.END_STOPPED, now
     if is_closed:
         return FollowStep.END_CLOSED, now
     over = timing.began + _micros(declared.lasts.total_seconds())
-    if now >= over:
+    if now >= over or is_outdated:
         return FollowStep.END_OVER, now
-    due = now if timing.round_began is None else timing.round_began + _micros(declared.every.total_seconds())
+    is_at_once = timing.round_began is None or timing.is_behind
+    due = now if is_at_once else (timing.round_began or 0) + _micros(declared.every.total_seconds())
     due = max(due, timing.written_until - MOST_AHEAD)
     return (FollowStep.ROUND, now) if due <= now else (FollowStep.PAUSE, min(due, over))
 
@@ -104,9 +109,10 @@ def round_kind(
     """How much the round at ``now`` does.
 
     ``reached`` are the next offsets to bind, ``ends`` those that Kafka will give to the next records. An end
-    that is below is a loss, which a whole round finds.
+    that is below is a loss, which a whole round finds. A writer that is behind needs whole rounds, whatever
+    Kafka has.
     """
-    is_due = timing.looked is None or now - timing.looked >= LOOK
+    is_due = timing.looked is None or now - timing.looked >= LOOK or timing.is_behind
     is_idle = bool(reached) and all(ends.get(place) == offset for place, offset in reached.items())
     return RoundKind.IDLE if is_idle and not is_due else RoundKind.WHOLE
 

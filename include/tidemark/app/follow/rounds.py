@@ -5,97 +5,37 @@ none of its own. Each round has its own run id and its own reader of the log, an
 while it delivers to it. Where Spark is needed, the caller provides it.
 """
 
-import traceback
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Protocol
 from uuid import uuid4
 
-import numpy as np
 import structlog
-from numpy.typing import NDArray
 
-from tidemark.app.follow.figures import latencies
+from tidemark.app.follow.deliveries import Deliveries
 from tidemark.app.follow.pace import write_times_end
+from tidemark.app.follow.round_types import RoundDone, RoundTools
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.app.replicate import RunSource, archiving_of, begin_run_at
 from tidemark.cassandra.session import connect, server_time
 from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.control_plane import open_control
-from tidemark.delivery.binding_steps import WriteParts
-from tidemark.delivery.deliver import Delivered, deliver_to
-from tidemark.delivery.published_log import LogUnreadable, PublishedLog
-from tidemark.delivery.state.lease import LeaseHeld
+from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.registration import start_of
-from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.writer import Writer
 from tidemark.log.bindings.door import Bindings
-from tidemark.log.capture import CaptureEngine, capture
+from tidemark.log.capture import capture
 from tidemark.log.files.parquet import LogFolder
-from tidemark.log.model.binding import Available, Binding, TopicPartition
+from tidemark.log.model.binding import Available, Binding, Offsets, TopicPartition
 from tidemark.log.model.gate import LogStopped
 from tidemark.log.model.manifest import Manifest
 from tidemark.log.publish import publish, require_audit
 from tidemark.log.source import KafkaUnreachable, WatchedSource
 from tidemark.log.state.control import LogControl
-from tidemark.log.state.lease import LogHeld
 from tidemark.pipeline.model import AnyWriter, OnFailure, source_topics
 
-MOST_WAITING = 1_000
-"""The most bindings whose latency is still to be measured: more are waiting only while a writer is held."""
-
-Reload = Callable[[], WriterState | None]
-
 events = structlog.get_logger()
-
-
-@dataclass(frozen=True)
-class RoundTools:
-    """What a round needs beyond the pipeline: the heavy parts, on Spark or in this process.
-
-    Attributes:
-        capture: Reads Kafka and audits files.
-        write_parts: Writes the parts of a binding.
-        reload: The function that reads a writer's state, also in other processes.
-    """
-
-    capture: CaptureEngine
-    write_parts: WriteParts
-    reload: Callable[[Positions, str], Reload]
-
-
-@dataclass(frozen=True)
-class RoundDone:
-    """What a round did.
-
-    Attributes:
-        delivered: The result for every writer that was delivered to.
-        records: The number of records that every open writer has since this round.
-        took: The latencies of these records, in seconds.
-        held: The writers that another process has.
-        waiting_since: The time, in µs, of the oldest binding of this run that a writer with an open gate
-            lacks; None where none does.
-        must_wait: Nothing was done, because the whole pipeline waits for a stopped writer.
-    """
-
-    delivered: Mapping[str, Delivered] = field(default_factory=dict)
-    records: int = 0
-    took: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    held: Sequence[str] = ()
-    waiting_since: int | None = None
-    must_wait: bool = False
-
-    @property
-    def closed(self) -> list[str]:
-        """The writers whose gates closed in this round."""
-        return [name for name, one in self.delivered.items() if one.closed_now]
-
-    @property
-    def failures(self) -> list[str]:
-        """Why something was not delivered although the gate is open, a sentence for each writer."""
-        return [f"{name}: {one.failure}" for name, one in self.delivered.items() if one.failure]
 
 
 class FollowedKafka(Protocol):
@@ -141,11 +81,12 @@ class Rounds:
         self.writers: Sequence[tuple[AnyWriter, Writer]] = [
             (declared, opened.writer(declared.name)) for declared in self._pipeline.writers
         ]
-        self._unmeasured: list[Binding] = []
-        self._source_places: Collection[TopicPartition] = ()
+        self._deliveries = Deliveries(self._pipeline, self.writers, self.positions, self.holder, tools, clock)
+        self._offsets: Mapping[TopicPartition, Offsets] = {}
         self.reached: Mapping[TopicPartition, int] = {}
-        """The next offset to bind of every partition that the last look at the source has found. Topics that
-        are deleted, or not declared any more, must not make every round a whole one."""
+        """The next offset to bind of every partition that the last look at the source has found: the earliest
+        one where nothing was ever bound. Topics that are deleted, or not declared any more, must not make
+        every round a whole one."""
         self.written_until = 0
         """The last write time of the newest binding, whichever run made it, in µs."""
         self.active_from = 0
@@ -199,21 +140,20 @@ class Rounds:
         if plan.t is not None:
             binding = self._bindings.at(plan.t)
             self._publish(binding)
-            self._unmeasured.append(binding)
-            del self._unmeasured[:-MOST_WAITING]
+            self._deliveries.expect(binding)
         done = self._deliver(is_stopping) if plan.deliver else RoundDone()
         self._note_bindings()
         return done
 
     def _look(self) -> Available:
         available = self._kafka.available()
-        self._source_places = available.offsets.keys()
+        self._offsets = available.offsets
         return available
 
     def _note_bindings(self) -> None:
         head = self.control.bindings_head()
         self.reached = {
-            place: offset for place, offset in head.reached.items() if place in self._source_places
+            place: head.reached.get(place, offsets.earliest) for place, offsets in self._offsets.items()
         }
         if head.newest is not None and head.newest != self._newest:
             self._newest = head.newest
@@ -263,13 +203,7 @@ class Rounds:
         with self.log(f"{self.holder}, round {self._number}") as log:
             if active := log.manifest.active.files:
                 self.active_from = active[0].first_id
-            results = {
-                writer.name: self._deliver_to(declared, writer, log, is_stopping)
-                for declared, writer in self.writers
-            }
-            delivered = {name: one for name, one in results.items() if one is not None}
-            done = RoundDone(delivered, held=[name for name, one in results.items() if one is None])
-            return self._measured(done, log)
+            return self._deliveries.deliver(log, is_stopping)
 
     def _waits_for_a_writer(self) -> bool:
         """Whether a stopped writer stops the whole pipeline; the next run waits for it in its first task."""
@@ -278,66 +212,11 @@ class Rounds:
         states = (self.positions.load(one.name) for one in self._pipeline.writers)
         return any(state is not None and state.gate is not None for state in states)
 
-    def _deliver_to(
-        self, declared: AnyWriter, writer: Writer, log: PublishedLog, is_stopping: Callable[[], bool]
-    ) -> Delivered | None:
-        """Deliver to one writer; None where another process has it. Its failure affects this writer only."""
-        try:
-            return deliver_to(
-                writer,
-                log,
-                self.positions,
-                self.holder,
-                self._tools.write_parts,
-                limit=self._pipeline.limits.max_records_per_run,
-                reload=self._tools.reload(self.positions, writer.name),
-                is_stopping=is_stopping,
-                start=start_of(declared, log.end),
-            )
-        except (LeaseHeld, LogHeld) as held:
-            events.info("left to another process", writer=writer.name, reason=str(held))
-            return None
-        except LogUnreadable:
-            raise
-        except Exception as error:
-            traceback.print_exc()  # not by the logger, which may show the variables of every frame
-            failure = f"{type(error).__name__}: {error}"
-            events.error("writer failed", writer=writer.name, error=failure)
-            state = self.positions.load(writer.name)
-            return Delivered(state.position if state else -1, failure=failure)
-
-    def _measured(self, done: RoundDone, log: PublishedLog) -> RoundDone:
-        """The same result with the latencies of the bindings that every open writer has by now."""
-        now = self._clock()
-        reached = [one.position for one in done.delivered.values() if one.gate is None]
-        if done.held or not reached:
-            return replace(done, waiting_since=self._oldest_unmeasured if done.held else None)
-        least = min(reached)
-        finished = [one for one in self._unmeasured if one.end <= least]
-        self._unmeasured = [one for one in self._unmeasured if one.end > least]
-        stamps = [
-            batch.column("timestamp").to_numpy()
-            for one in finished
-            for file in log.manifest.files_of(one)
-            for batch in self.folder.read_file(file, ["timestamp"], one.base, one.end)
-        ]
-        every = np.concatenate(stamps) if stamps else np.zeros(0, dtype=np.int64)
-        return replace(
-            done,
-            records=len(every),
-            took=latencies(every, now),
-            waiting_since=self._oldest_unmeasured,
-        )
-
-    @property
-    def _oldest_unmeasured(self) -> int | None:
-        return self._unmeasured[0].t if self._unmeasured else None
-
     def close(self) -> None:
         """Disconnect from Kafka."""
         self._kafka.close()
 
 
 def follow_holder(pipeline: str, run_id: str) -> str:
-    """The name under which the rounds of a run hold leases; ``is_round`` knows it."""
+    """The name under which the rounds of a run hold leases; ``is_of_follow`` knows it."""
     return f"{pipeline}.follow {run_id}"

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from tidemark.app.follow.errors import RoundFailed, WritersLeftOut
 from tidemark.app.follow.figures import Figures
 from tidemark.app.follow.pace import (
     MERGED_EVERY,
@@ -24,12 +25,10 @@ from tidemark.app.follow.pace import (
     next_step,
     round_kind,
 )
-from tidemark.app.follow.rounds import RoundDone
+from tidemark.app.follow.round_types import RoundDone
 from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.consensus.lease_holder import LeaseHolder
 from tidemark.consensus.objects import Consensus
-from tidemark.delivery.errors import DeliveryError
-from tidemark.errors import with_fields
 from tidemark.log.model.binding import TopicPartition
 from tidemark.log.state.followed import RENEWED, TERM, Followed, read_followed, record_followed
 from tidemark.pipeline.model import FollowDeclaration
@@ -38,19 +37,6 @@ LONGEST_SLEEP = 0.1
 """Seconds after which a pause notices a signal to stop."""
 
 events = structlog.get_logger()
-
-
-@with_fields
-class RoundFailed(DeliveryError):
-    """A round could not deliver to a writer whose gate is open."""
-
-    pipeline: str
-    failures: str
-
-    text = (
-        "{pipeline}: a round did not deliver everything. {failures} What was finished is kept, and the "
-        "others went on; the next attempt continues."
-    )
 
 
 class FollowedRounds(Protocol):
@@ -79,10 +65,13 @@ class Upkeep:
         reconcile: Compares a sample of every target with the log; returns the writers whose gates closed.
         merge: Merges small files of the log, until the function that it is given says that the run is over;
             called in a thread of its own, because it may take longer than a round. Raises nothing.
+        is_outdated: Whether the library's files were changed since this process has loaded them; asked once a
+            minute. The run is over then, and the next one begins with the new code.
     """
 
     reconcile: Callable[[], list[str]] = list
     merge: Callable[[Callable[[], bool]], None] = lambda is_over: None
+    is_outdated: Callable[[], bool] = lambda: False
 
 
 class FollowRun:
@@ -105,7 +94,7 @@ class FollowRun:
         self._timing = Timing(now, written_until=rounds.written_until)
         self._total, self._minute, self._minute_began = Figures(), Figures(), now
         self._closed: list[str] = []
-        self._must_wait = False
+        self._must_wait = self._is_outdated = False
         self._is_overtaken = False
         """Whether a later attempt follows, to which leases under the same name are free."""
         self._waiting_since: int | None = None
@@ -142,6 +131,8 @@ class FollowRun:
             "seconds_followed": round((self._clock() - self._timing.began) / SECOND, 1),
         }
         events.info("follow ended", pipeline=self._pipeline, **summary)
+        if left_out := self._followed.needs_person:
+            raise WritersLeftOut(self._pipeline, " ".join(left_out.values()))
         return summary
 
     def _next(self, is_stopping: bool) -> FollowStep:
@@ -149,7 +140,12 @@ class FollowRun:
         now = self._clock()
         is_closed = bool(self._closed) or self._must_wait
         step, until = next_step(
-            self._declared, self._timing, now, is_stopping=is_stopping, is_closed=is_closed
+            self._declared,
+            self._timing,
+            now,
+            is_stopping=is_stopping,
+            is_closed=is_closed,
+            is_outdated=self._is_outdated,
         )
         if step is FollowStep.PAUSE:
             self._sleep(min((until - now) / SECOND, LONGEST_SLEEP))
@@ -163,7 +159,9 @@ class FollowRun:
             self._minute.note_idle(self._waiting)
         else:
             done = rounds.whole(is_stopping)
-            self._timing = replace(self._timing, looked=began, written_until=rounds.written_until)
+            self._timing = replace(
+                self._timing, looked=began, written_until=rounds.written_until, is_behind=done.is_behind
+            )
             self._note(done, (self._clock() - began) / SECOND)
         total = self._total
         self._followed = replace(
@@ -175,6 +173,8 @@ class FollowRun:
         )
 
     def _note(self, done: RoundDone, seconds: float) -> None:
+        if done.needs_person:
+            self._followed = replace(self._followed, needs_person=done.needs_person)
         self._waiting_since = done.waiting_since
         if done.delivered or done.records:
             self._minute.note(done.records, done.took, seconds, self._waiting)
@@ -197,6 +197,7 @@ class FollowRun:
         if now - self._minute_began >= MINUTE:
             self._end_minute()
             self._rounds.refuse_replicator()
+            self._is_outdated = self._upkeep.is_outdated()
         if self._closed or self._must_wait:
             return
         if is_due(self._followed.reconciled, RECONCILED_EVERY, now):
@@ -219,7 +220,10 @@ class FollowRun:
         self._minute, self._minute_began = Figures(lag=self._minute.lag), self._clock()
 
     def _renew(self) -> None:
-        state = replace(self._followed, deadline=self._clock() + TERM)
+        now, state = self._clock(), self._followed
+        # While a round takes long, what it will deliver is as old as the time since the last one.
+        overdue = (now - (state.last_round or state.since)) / SECOND - self._declared.every.total_seconds()
+        state = replace(state, deadline=now + TERM, lag=round(max(state.lag, overdue), 3))
         if not record_followed(self._consensus, self._pipeline, state):
             self._is_overtaken = True
 

@@ -13,9 +13,16 @@ from weakref import WeakKeyDictionary
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Session
 from cassandra.cqltypes import BytesType
 from cassandra.protocol import HAVE_CYTHON, ProtocolHandler, ResultMessage, read_int
-from cassandra.query import PreparedStatement
+from cassandra.query import BoundStatement, PreparedStatement
 
 Row = Sequence[bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A value for a bind marker that is in CQL's bytes already, without a length prefix."""
+
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,15 @@ _read_rows: Callable[[bytes, list[str], int], list[Row]] = (
 )
 
 
+def bind_values(statement: PreparedStatement, values: Sequence[Any]) -> BoundStatement:
+    """A statement with its values, some of which may be ``Encoded``."""
+    bound = statement.bind([None if isinstance(value, Encoded) else value for value in values])
+    for place, value in enumerate(values):
+        if isinstance(value, Encoded):
+            bound.values[place] = value.data
+    return bound
+
+
 class RawSession:
     """Sends prepared statements and returns pages of undecoded rows."""
 
@@ -104,7 +120,7 @@ class RawSession:
         host: Any = None,
     ) -> None:
         """Request one page of at most so many rows; the driver's thread calls ``answered``."""
-        bound = statement.bind(values)
+        bound = bind_values(statement, values)
         bound.fetch_size = rows
         future = self._session.execute_async(
             bound, execution_profile=self._profile, paging_state=page, host=host

@@ -18,13 +18,14 @@ from queue import Empty, SimpleQueue
 import pyarrow as pa
 from cassandra import ConsistencyLevel
 from cassandra.cluster import Session
+from cassandra.metadata import protect_name
 from cassandra.query import PreparedStatement
 
 from tidemark.cassandra.bulk.batch_errors import Retries, RetryDecision, describe, judge
 from tidemark.cassandra.errors import CassandraError
 from tidemark.cassandra.scan.clustering import Restriction
 from tidemark.cassandra.scan.columns import Selected
-from tidemark.cassandra.scan.partition_keys import PartitionKey
+from tidemark.cassandra.scan.partition_keys import KeyGroup, PartitionKey
 from tidemark.cassandra.scan.raw_pages import Page, RawSession, Row, raw_session
 from tidemark.cassandra.table import quoted
 from tidemark.cassandra.token_ranges import TokenRange
@@ -36,7 +37,7 @@ PAGE_BYTES = 2_000_000
 BATCH_ROWS = 10_000
 BATCH_BYTES = 16_000_000
 
-Part = TokenRange | PartitionKey
+Part = TokenRange | PartitionKey | KeyGroup
 _RETRIES = Retries()
 
 
@@ -72,6 +73,33 @@ class ScanSettings:
 USUAL = ScanSettings()
 
 
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """What is read of each partition: the rows that meet restrictions on clustering columns, and of those the
+    first ones.
+
+    Attributes:
+        restrictions: Applied by the server.
+        rows: The most rows of a partition; None for all.
+        one_for_each: Columns of the key, from its first on: of the rows with equal values only the first one
+            counts. Empty for every row.
+    """
+
+    restrictions: tuple[Restriction, ...] = ()
+    rows: int | None = None
+    one_for_each: tuple[str, ...] = ()
+
+    def clauses(self, is_range: bool) -> str:
+        """What follows the conditions of a statement."""
+        found = f" GROUP BY {quoted(self.one_for_each)}" if self.one_for_each else ""
+        found += f" PER PARTITION LIMIT {self.rows}" if self.rows is not None else ""
+        # Cassandra requires it wherever it may skip rows; here it reads a slice of each partition.
+        return found + (" ALLOW FILTERING" if self.restrictions and is_range else "")
+
+
+EVERY_ROW = Extract()
+
+
 @dataclass(slots=True)
 class _Reading:
     """The state of one part."""
@@ -91,9 +119,20 @@ def scan(
     restrictions: Sequence[Restriction] = (),
 ) -> Iterator[pa.RecordBatch]:
     """The rows of these parts, in large batches; no batch where there are no rows. Raises ``ScanFailed``."""
+    return scan_extract(session, selected, parts, Extract(tuple(restrictions)), settings)
+
+
+def scan_extract(
+    session: Session,
+    selected: Selected,
+    parts: Iterable[Part],
+    extract: Extract,
+    settings: ScanSettings = USUAL,
+) -> Iterator[pa.RecordBatch]:
+    """Some of the rows of each partition of these parts, as ``scan`` returns them."""
     rows: list[Row] = []
     size = 0
-    for page in _Scan(raw_session(session), selected, parts, settings, restrictions).pages():
+    for page in scan_pages(session, selected, parts, extract, settings):
         rows += page.rows
         size += page.size
         if len(rows) >= BATCH_ROWS or size >= BATCH_BYTES:
@@ -101,6 +140,17 @@ def scan(
             rows, size = [], 0
     if rows:
         yield selected.batch(rows)
+
+
+def scan_pages(
+    session: Session,
+    selected: Selected,
+    parts: Iterable[Part],
+    extract: Extract = EVERY_ROW,
+    settings: ScanSettings = USUAL,
+) -> Iterator[Page]:
+    """Undecoded rows, page by page. The pages of one part come in order. Raises ``ScanFailed``."""
+    return _Scan(raw_session(session), selected, parts, settings, extract).pages()
 
 
 class _Scan:
@@ -112,10 +162,10 @@ class _Scan:
         selected: Selected,
         parts: Iterable[Part],
         settings: ScanSettings,
-        restrictions: Sequence[Restriction],
+        extract: Extract,
     ) -> None:
         self._session, self._selected, self._settings = session, selected, settings
-        self._restrictions = tuple(restrictions)
+        self._extract = extract
         self._left = iter(parts)
         self._statements: dict[str, PreparedStatement] = {}
         self._answers: SimpleQueue[tuple[int, Page | None, Exception | None]] = SimpleQueue()
@@ -154,7 +204,7 @@ class _Scan:
     def _ask(self, reading: _Reading) -> None:
         part, number = reading.part, next(self._order)
         values = (part.after, part.upto) if isinstance(part, TokenRange) else part.values
-        values += tuple(each.value for each in self._restrictions)
+        values += tuple(each.value for each in self._extract.restrictions)
         statement, answered = self._statement(part), partial(self._hand_over, number)
         self._under_way[number] = reading
         self._session.ask(statement, values, self._rows(reading), reading.page, answered)
@@ -193,7 +243,7 @@ class _Scan:
     def _narrowed(self, reading: _Reading) -> list[_Reading]:
         """Split a restricted range: smaller pages do not help where the server skips many rows."""
         part = reading.part
-        if not (self._restrictions and isinstance(part, TokenRange) and reading.page is None):
+        if not (self._extract.restrictions and isinstance(part, TokenRange) and reading.page is None):
             return [reading]
         return [_Reading(half, reading.most_rows, failures=reading.failures) for half in part.halves()]
 
@@ -202,13 +252,14 @@ class _Scan:
         if isinstance(part, TokenRange):
             key = quoted(table.partition_key)
             where = [f"token({key}) > ? AND token({key}) <= ?"]
+        elif isinstance(part, KeyGroup):
+            *shared, last = map(protect_name, table.partition_key)
+            where = [*(f"{name} = ?" for name in shared), f"{last} IN ?"]
         else:
             where = [f"{quoted([name])} = ?" for name in table.primary_key[: len(part.values)]]
-        where += map(str, self._restrictions)
+        where += map(str, self._extract.restrictions)
         query = f"SELECT {self._selected.expressions} FROM {table.cql_name} WHERE {' AND '.join(where)}"
-        if self._restrictions and isinstance(part, TokenRange):
-            # Cassandra requires it wherever it may skip rows; here it reads a slice of each partition.
-            query += " ALLOW FILTERING"
+        query += self._extract.clauses(isinstance(part, TokenRange))
         if query not in self._statements:
             self._statements[query] = self._session.prepare(query, self._settings.consistency)
         return self._statements[query]

@@ -50,6 +50,8 @@ def status_table(status: PipelineStatus) -> RenderableType:
         head += "; a binding waits to be published"
     if status.follow.followed:
         head += f"\n{_followed(status.follow)}"
+        for name, error in status.follow.needs_person.items():
+            head += f"\n[red]{escape(name)} is left out until the run ends:[/red] {escape(error)}"
     if log.reason:
         head += f"\n[red]the log's gate is closed:[/red] {escape(log.reason)}"
     table = Table("writer", "kind", "position", "lag", "gate", "reason", box=None, pad_edge=False)
@@ -70,6 +72,11 @@ def status_table(status: PipelineStatus) -> RenderableType:
         for one in writer.left_out
     ]
     further += [
+        f"  {escape(writer.name)}: readable before {writer.frontier} ({moment(writer.frontier)})"
+        for writer in status.writers
+        if writer.frontier is not None
+    ]
+    further += [
         f"  {escape(writer.name)}: {escape(writer.hint)}"
         for writer in status.writers
         if writer.hint is not None
@@ -80,7 +87,8 @@ def status_table(status: PipelineStatus) -> RenderableType:
 def _followed(follow: FollowStatus) -> str:
     since = moment(follow.since or 0)
     if follow.last_round is None:
-        return f"followed since {since}; no round has ended yet"
+        lag = f"; lag {follow.lag:.1f} s" if follow.lag else ""
+        return f"followed since {since}; no round has ended yet{lag}"
     return (
         f"followed since {since}; {follow.rounds:,} rounds, {follow.records:,} records, the last round at "
         f"{moment(follow.last_round)}; lag {follow.lag or 0:.1f} s"

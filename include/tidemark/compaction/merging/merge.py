@@ -6,7 +6,7 @@ their proof and the lists are made before the swap. A compaction's plan that wai
 only segments above it are merged meanwhile.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -93,6 +93,10 @@ class _Task:
         return made
 
 
+class _Abandoned(Exception):
+    """The process was asked to stop in the middle of a merge."""
+
+
 @dataclass(frozen=True)
 class Merging:
     """Merges the small files of one log. A process that does it repeatedly keeps one of these.
@@ -116,8 +120,15 @@ class Merging:
         size = sum(group.bytes for group in groups)
         return Merged(len(task.plan.inputs), len(groups), len(leaves), len(task.segments), size)
 
-    def merge(self, holder: str, limit: WorkLimit = DEFAULT_LIMIT) -> Merged:
-        """Do the next merge. Where there is none, takes no lease; where the log is held, does not wait."""
+    def merge(
+        self, holder: str, limit: WorkLimit = DEFAULT_LIMIT, is_over: Callable[[], bool] = lambda: False
+    ) -> Merged:
+        """Do the next merge. Where there is none, takes no lease; where the log is held, does not wait, but
+        for the merge of a follow.
+
+        ``is_over`` is asked before each group of files: the merge is abandoned then, as if it had been killed
+        before anything was published. The next one finishes it.
+        """
         if self._choose(read_log(self.control, self._log), limit) is None:
             return Merged()
         try:
@@ -128,7 +139,10 @@ class Merging:
             reach(FaultPoint.MERGE_LEASED)
             current = read_log(self.control, self._log)
             task = self._choose(current, limit)
-            return Merged() if task is None else self._carry_out(current, task, hold)
+            try:
+                return Merged() if task is None else self._carry_out(current, task, hold, is_over)
+            except _Abandoned:
+                return Merged()
 
     def merge_all(self, holder: str, limit: WorkLimit = DEFAULT_LIMIT) -> Merged:
         """Merge until there is nothing left to merge, or until another process holds the log."""
@@ -137,15 +151,21 @@ class Merging:
             total += done
         return replace(total, held_by=done.held_by)
 
-    def _carry_out(self, current: Manifest, task: _Task, hold: LogHold) -> Merged:
+    def _carry_out(
+        self, current: Manifest, task: _Task, hold: LogHold, is_over: Callable[[], bool]
+    ) -> Merged:
+        def go_on() -> None:
+            if is_over():
+                raise _Abandoned
+
         plan = task.plan
         # From now on the sweep does not take the new files for orphans.
         hold.record_merge(plan.digest)
         reach(FaultPoint.MERGE_RECORDED)
-        place, engine = Workplace(self.control.pipeline, self.root, plan.digest), InProcess()
+        place, engine = Workplace(self.control.pipeline, self.root, plan.digest), InProcess(go_on)
         outputs = engine.rewrite(place, plan)
         reach(FaultPoint.MERGE_FILES_WRITTEN)
-        self._prove(place, engine, plan, outputs)
+        self._prove(place, engine, plan, outputs, go_on)
         reach(FaultPoint.MERGE_VERIFIED)
         exchange = exchange_of(plan.digest, task.work.leaves, task.new_segments(outputs))
         exchange = replace(exchange, new=self._log.write_lists(exchange.new, current.t, plan.digest))
@@ -173,7 +193,12 @@ class Merging:
         )
 
     def _prove(
-        self, place: Workplace, engine: InProcess, plan: CompactionPlan, outputs: Sequence[LogFile]
+        self,
+        place: Workplace,
+        engine: InProcess,
+        plan: CompactionPlan,
+        outputs: Sequence[LogFile],
+        go_on: Callable[[], None],
     ) -> None:
         """Raise ``NotConserved`` where a message is missing, too many, or not the same in every column."""
         by_group = outputs_by_group(plan, outputs)
@@ -182,6 +207,7 @@ class Merging:
         differences = engine.count_differences(place, plan, outputs)
         prove_outputs(self.control.pipeline, plan.digest, expected, written, differences)
         for number, group in enumerate(plan.groups):
+            go_on()
             if not has_same_messages(place, group, by_group[number]):
                 raise NotConserved(self.control.pipeline, plan.digest, f"{group.name}: messages were changed")
 

@@ -94,6 +94,9 @@ class AcknowledgementPlanner:
         unfailed = [id_ for message in messages if not _has_failed(state.gate, id_ := int(message["id"]))]
         if unfailed and not untried:
             raise refusal(state, _never_tried(state, unfailed))
+        for t in {message["t"] for message in messages if message["id"] <= state.reached}:
+            if self.positions.digests(state.name, t) is not None:
+                raise refusal(state, _finished_before(first, t))
         for message in messages:
             if refused := self.writer.refuses_acknowledgement(message):
                 raise refusal(state, f"id {message['id']} cannot be acknowledged: {refused}")
@@ -241,6 +244,13 @@ def _not_the_message(state: WriterState, gate: WriterGate) -> str:
     return (
         f"its target failed at {gate.where}, not a message ({gate.reason.rstrip('.')}), so there is nothing "
         f"to acknowledge. Mend the target, then: tidemark resume {state.pipeline} {state.name}."
+    )
+
+
+def _finished_before(first: int, t: int) -> str:
+    return (
+        f"id {first} was delivered before: the binding at {t} is finished, and readers may have read it. "
+        "What they have read never changes. Resume: it is computed again and compared."
     )
 
 

@@ -121,6 +121,13 @@ def advise(
                 f"tidemark offsets rewind {name} -1",
             )
             return Advice(*place, where, (send,), is_failure=True)
+        case Cause.TAINTED:
+            build = Remedy("build the next rendition", f"tidemark renditions build {name}")
+            return Advice(*place, where, (build,), is_failure=True)
+        case Cause.CODE:
+            restore = Remedy("install the code again that it was registered with, then go on", resume)
+            build = Remedy("or build the next rendition", f"tidemark renditions build {name}")
+            return Advice(*place, where, (restore, build), is_failure=True)
         case Cause.VERIFICATION:
             again = Remedy("verify again; a clean one opens the gate", resume)
             forced = Remedy("go on without a clean verification", in_bulk)

@@ -5,12 +5,12 @@ process calls ``check`` before every batch.
 """
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.lease import Lease, confirmed, lease_of_another, new_lease
+from tidemark.consensus.lease_wait import PATIENCE, SHORTEST, attempts, is_awaited
 from tidemark.consensus.objects import Outpaced
 from tidemark.consensus.update import retry_outpaced
 from tidemark.delivery.errors import DeliveryError
@@ -170,42 +170,27 @@ class WriterHold:
         return self.state.lease
 
 
-FOLLOW = ".follow"
-"""How the first word of a holder ends that takes a lease for each round of a follow."""
-ROUNDS_PATIENCE = 20.0
-"""Seconds to wait for a round of a follow to give a lease back: rounds take a second or two."""
-_PAUSE = 0.05
-"""Seconds between two attempts. Much shorter than what a round does before it takes the lease again."""
-
-
-def is_round(holder: str) -> bool:
-    """Whether a round of a follow holds a lease by this name: it will give it back in a moment."""
-    return holder.split(" ")[0].endswith(FOLLOW)
-
-
 def take(
     positions: Positions,
     state: WriterState,
     holder: str,
     clock: Clock = wall_clock,
-    patience: float = ROUNDS_PATIENCE,
+    patience: float = PATIENCE,
 ) -> WriterHold:
     """Take a writer's lease; raises ``LeaseHeld`` while another holder has it. The same holder may take it
     again.
 
-    A lease that a round of a follow holds is waited for, ``patience`` seconds at most. A round itself does
-    not wait: of two that follow one pipeline, one is dead.
+    A lease that a round of a follow holds is waited for, ``patience`` seconds at most.
     """
-    deadline = time.monotonic() + patience
-    while True:
+    # Pauses much shorter than what a round does before it takes the lease again.
+    for is_last in attempts(patience, longest=SHORTEST):
         try:
             return _take_now(positions, state, holder, clock)
         except LeaseHeld as held:
-            waits = is_round(held.lease.holder) and not is_round(holder)
-            if not waits or time.monotonic() >= deadline:
+            if is_last or not is_awaited(held.lease, holder):
                 raise
-        time.sleep(_PAUSE)
         state = positions.load(state.name) or state
+    raise AssertionError("never reached")
 
 
 def _take_now(positions: Positions, state: WriterState, holder: str, clock: Clock) -> WriterHold:

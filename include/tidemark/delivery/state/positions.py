@@ -8,6 +8,7 @@ The rows of an object:
 - ``acknowledged/…``: the ids of one acknowledgement.
 - ``redelivered/…``: an acknowledged id that was written later; ``redelivering/…`` while that is under way.
 - ``left/…``: a topic that is left out.
+- ``digest/…``: the digests of a binding, for kinds whose output has times.
 - ``audit/…``: an operator's action.
 
 A position only grows, except by a rewind, which has an entry kind of its own. Which process may change what
@@ -47,6 +48,7 @@ from tidemark.log.model.binding import NOTHING_YET
 
 HEAD, AUDIT = "head", "audit/"
 ACKNOWLEDGED, REDELIVERED, REDELIVERING = "acknowledged/", "redelivered/", "redelivering/"
+DIGEST = "digest/"
 PAGE = 500
 ALL_BUT_AUDIT = (RowRange("", AUDIT), RowRange(AUDIT + AFTER_EVERY_NAME, AFTER_EVERY_NAME))
 
@@ -283,6 +285,15 @@ class Positions:
         for page in self._pages(writer, ACK):
             yield from reversed(list(page.items()))
 
+    def digests(self, writer: str, t: int) -> str | None:
+        """The digests that were committed for the binding at ``t``; None where there are none."""
+        row = _digest_row(t)
+        return self.consensus.read(self.key(writer), [row]).rows.get(row)
+
+    def digests_row(self, t: int, digests: str) -> dict[str, str]:
+        """The row of a binding's digests, to be committed with the position that finishes the binding."""
+        return {_digest_row(t): digests}
+
     def newest(self, writer: str) -> Newest | None:
         """The newest entry of the offset log, with the state of the same version; None where the log is
         empty."""
@@ -340,6 +351,10 @@ class Positions:
     def key(self, writer: str) -> ObjectKey:
         """The key of a writer's object."""
         return ObjectKey(ObjectKind.WRITER, f"{self.pipeline}/{writer}")
+
+
+def _digest_row(t: int) -> str:
+    return f"{DIGEST}{t:020d}"
 
 
 def _redelivered_row(id_: int) -> str:

@@ -1,4 +1,5 @@
-"""Registration of a writer: first with the log, whose compaction then waits for it, then in its own object.
+"""Registration of a writer: first with the log, whose compaction then waits for it, then in its own object,
+then, for kinds with times that readers read, its output.
 
 In this order no crash lets a compaction overlook a writer: one that only the log knows counts as a writer
 that has finished nothing. While a compaction holds the log, no writer is registered. A compacted log accepts
@@ -10,8 +11,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.lease_wait import PATIENCE
 from tidemark.delivery.compacted_history import BEGIN_ANEW, require_history
 from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.renditions.output import WriterOutput
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.target import refuse_left_over
@@ -37,16 +40,24 @@ def start_of(declared: AnyWriter, end: int) -> Start:
 
 
 def known_writer(
-    writer: Writer, log: PublishedLog, positions: Positions, start: Start, clock: Clock = wall_clock
+    writer: Writer,
+    log: PublishedLog,
+    positions: Positions,
+    start: Start,
+    clock: Clock = wall_clock,
+    patience: float = PATIENCE,
 ) -> tuple[WriterState, PublishedLog]:
-    """The writer's state, and the log to deliver from; registers the writer at its first run, at
-    ``start``."""
+    """The writer's state, and the log to deliver from; registers the writer at its first run, at ``start``.
+
+    A registration waits for a follow that merges small files, ``patience`` seconds at most.
+    """
     state = positions.load(writer.name)
     if state is not None:
         ensure_enrolled(log.control, Enrolled(writer.name, state.version))
+        _ensure_output(writer, log, positions, clock)
         return state, log
     place = Enrolled(writer.name, positions.version(writer.name))
-    head = enrol(log.control, place, clock(), "a new writer is refused")
+    head = enrol(log.control, place, clock(), "a new writer is refused", patience)
     reach(FaultPoint.REGISTER_ENROLLED)
     try:
         # From here on compaction waits for this writer, so only what is compacted by now matters.
@@ -55,7 +66,11 @@ def known_writer(
             begins = Beginning(start, {})
         else:
             begins = find_beginning(writer, log.control, current.end)
-        require_history(writer, writer.name, current, begins.position + 1, BEGIN_ANEW)
+        require_history(writer, writer.name, current, begins.position + 1, BEGIN_ANEW, is_new=True)
+        output = WriterOutput.of(writer, current, positions, clock)
+        if output and positions.load(writer.name) is None:  # else another run was faster
+            output.refuse_left_over()
+            writer.create_target()
         identity = writer.identify()
         bound = writer.bound_to(identity) if identity else writer
         refuse_left_over(bound, identity, positions, log.control)
@@ -63,7 +78,17 @@ def known_writer(
         withdraw(log.control, place)
         raise
     target = identity.id if identity else None
-    return positions.register(writer.name, bound.shape, begins.position, target, begins.starts), current
+    state = positions.register(writer.name, bound.shape, begins.position, target, begins.starts)
+    reach(FaultPoint.REGISTER_REGISTERED)
+    _ensure_output(writer, current, positions, clock)
+    return state, current
+
+
+def _ensure_output(writer: Writer, log: PublishedLog, positions: Positions, clock: Clock) -> None:
+    """Create the output that readers read, before anything is delivered to it."""
+    output = WriterOutput.of(writer, log, positions, clock)
+    if output:
+        output.ensure()
 
 
 def forget_writer(control: LogControl, positions: Positions, name: str) -> None:

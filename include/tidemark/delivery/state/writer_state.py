@@ -42,6 +42,8 @@ class Cause(StrEnum):
         VERIFICATION: The target differs from the log.
         REPLACED: The target was deleted and recreated: what was delivered is not in it.
         REPLICATOR: A kafka-journal replicator was found active on the writer's tables.
+        TAINTED: Computing a binding again gave other rows than those that readers may have read.
+        CODE: The functions of its transforms are not those that it was registered with.
     """
 
     MESSAGE = "message"
@@ -50,6 +52,8 @@ class Cause(StrEnum):
     VERIFICATION = "verification"
     REPLACED = "replaced"
     REPLICATOR = "replicator"
+    TAINTED = "tainted"
+    CODE = "code"
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,14 +49,20 @@ class _Step:
 
 
 class Chain:
-    """The transforms of one writer, in their order."""
+    """The transforms of one writer, in their order.
 
-    def __init__(self, transforms: Sequence[Transform]) -> None:
-        self._transforms = tuple(transforms)
+    With ``ends_at_delete`` a document that has become a delete passes the remaining transforms untouched, as
+    one does that arrives as a delete: for targets with rows by key, where dropping it would leave a row that
+    has to go.
+    """
+
+    def __init__(self, transforms: Sequence[Transform], ends_at_delete: bool = False) -> None:
+        self._transforms, self._ends_at_delete = tuple(transforms), ends_at_delete
         self._steps = tuple(_step(number, each) for number, each in enumerate(self._transforms, start=1))
 
-    def __reduce__(self) -> tuple[type["Chain"], tuple[tuple[Transform, ...]]]:
-        return type(self), (self._transforms,)  # steps hold functions, which are not pickled
+    def __reduce__(self) -> tuple[type["Chain"], tuple[tuple[Transform, ...], bool]]:
+        # Without the steps: they hold functions, which are not pickled.
+        return type(self), (self._transforms, self._ends_at_delete)
 
     def apply(self, document: Document, origin: str) -> Document | None:
         """The transformed document; None when a transform drops it. Raises ``TransformFailed``.
@@ -81,6 +87,8 @@ class Chain:
             if changed is None:
                 return None
             document = changed
+            if self._ends_at_delete and document.op is Operation.DELETE:
+                break
         return document
 
 

@@ -1,16 +1,18 @@
-"""The transform ``skip``: keeps a message whose field compares as declared, and drops the others."""
+"""The transform ``skip``: keeps a message whose field compares as declared, and drops the others or makes
+deletes of them."""
 
 import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from decimal import Decimal, DecimalException
 from enum import StrEnum
 from typing import Annotated, Any, Self, assert_never
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from tidemark.delivery.transforms.document import Change, Unfit
+from tidemark.delivery.transforms.document import Change, Operation, Unfit
 from tidemark.errors import did_you_mean
 from tidemark.pipeline import checks
 from tidemark.pipeline.problems import Disagreement, Finding, quoted
@@ -70,13 +72,37 @@ def _an_operator(value: Any) -> SkipOperator:
         raise ValueError(f"{known} {hint}".rstrip()) from None
 
 
+class SkippedAs(StrEnum):
+    """What becomes of a message that is not kept.
+
+    Attributes:
+        DROP: It is not written.
+        DELETE: It deletes the row of its key, so that a row which is no longer kept disappears.
+    """
+
+    DROP = "drop"
+    DELETE = "delete"
+
+
+def _is_drop(then: SkippedAs) -> bool:
+    return then is SkippedAs.DROP
+
+
 class Skip(Transform):
-    """Keeps a message whose ``field`` compares with ``match`` as ``operator`` says; drops the others."""
+    """Keeps a message whose ``field`` compares with ``match`` as ``operator`` says; drops the others, or
+    makes deletes of them."""
 
     called = "skip"
     field: str
     operator: Annotated[SkipOperator, BeforeValidator(_an_operator)]
     match: Any
+    # Not part of the stored settings of writers that have no such key.
+    then: SkippedAs = Field(SkippedAs.DROP, exclude_if=_is_drop)
+
+    @property
+    def deleting_key(self) -> str | None:
+        """See ``Transform``."""
+        return "then" if self.then is SkippedAs.DELETE else None
 
     @model_validator(mode="after")
     def _has_something_to_compare_with(self) -> Self:
@@ -105,8 +131,12 @@ class Skip(Transform):
 
 
 def _skipping(declared: Skip) -> Change:
-    keeps = _comparison(declared)
-    return lambda document: document if keeps(document.data.get(declared.field)) else None
+    keeps, field = _comparison(declared), declared.field
+    if declared.then is SkippedAs.DELETE:
+        return lambda document: (
+            document if keeps(document.data.get(field)) else replace(document, op=Operation.DELETE)
+        )
+    return lambda document: document if keeps(document.data.get(field)) else None
 
 
 def _comparison(declared: Skip) -> Callable[[Any], bool]:

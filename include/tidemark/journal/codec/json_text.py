@@ -32,6 +32,7 @@ _DECIMAL128 = Context(
 _WHITESPACE = " \t\n\r"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _DELETE = "\\u007f"
+_RawDecode = Callable[[str], tuple[Any, int]]
 
 _LONG = 20  # shorter integers are exact, and written as they were read
 _LONG_DIGITS = b"0" * _LONG
@@ -75,35 +76,59 @@ def _number(text: str) -> int | float | Decimal:
 
 
 def _exact(text: str) -> int | Decimal:
+    number = _within_limits(text, _DECIMAL128.create_decimal)
+    if abs(number) < _EXPANDED_BELOW and number == number.to_integral_value():
+        return int(number)
+    return number.normalize(_DECIMAL128)
+
+
+def _within_limits(text: str, create: Callable[[str], Decimal]) -> Decimal:
+    """A number that is not so long, and whose exponent is not so large, that it cannot be stored."""
     is_plain = len(text) < _TOO_MANY_DIGITS and "e" not in text and "E" not in text
     if not is_plain and sum(map(str.isdigit, text.lower().partition("e")[0])) >= _TOO_MANY_DIGITS:
         raise Undecodable("not JSON we can keep: a number of 310 digits or more")
     try:
-        number = _DECIMAL128.create_decimal(text)
+        number = create(text)
     except DecimalException:
         raise Undecodable("not JSON we can keep: a number with an exponent out of range") from None
     if not is_plain and abs(int(number.as_tuple().exponent)) >= _TOO_LARGE_SCALE:
         raise Undecodable("not JSON we can keep: a number with an exponent out of range")
-    if abs(number) < _EXPANDED_BELOW and number == number.to_integral_value():
-        return int(number)
-    return number.normalize(_DECIMAL128)
+    return number
+
+
+def _unrounded_integer(text: str) -> int:
+    return int(text) if len(text) < _LONG else int(_within_limits(text, Decimal))
+
+
+def _unrounded_number(text: str) -> float | Decimal:
+    """A number with a fraction or an exponent; a float where its shortest text has the same value."""
+    if len(text) <= 16:
+        number = float(text)
+        if 1e-4 <= abs(number) < 1e15 or (not number and "e" not in text and "E" not in text):
+            return number
+    return _within_limits(text, Decimal)
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-_careful = json.JSONDecoder(
-    parse_int=_integer, parse_float=_number, parse_constant=_refuse_constant
-).raw_decode
+def _careful_decoder(integer: Callable[[str], Any], number: Callable[[str], Any]) -> _RawDecode:
+    decoder = json.JSONDecoder(parse_int=integer, parse_float=number, parse_constant=_refuse_constant)
+    return decoder.raw_decode
 
 
-def quick_reader(shape: Any) -> Callable[[bytes], Any]:
+_careful = _careful_decoder(_integer, _number)
+_careful_unrounded = _careful_decoder(_unrounded_integer, _unrounded_number)
+
+
+def quick_reader(shape: Any, number: Callable[[str], Any] = _number) -> Callable[[bytes], Any]:
     """A function that parses documents of one shape (a type for msgspec) and raises ``UNUSUAL`` for others.
 
     The shape must forbid unknown members, because msgspec skips them without checking their numbers.
+    ``number`` reads numbers with a fraction or an exponent.
     """
-    decode = msgspec.json.Decoder(shape, float_hook=_number).decode
+    decode = msgspec.json.Decoder(shape, float_hook=number).decode
 
     def read(data: bytes) -> Any:
         # Of all that msgspec accepts, only long integers would be written differently from kafka-journal.
@@ -116,6 +141,7 @@ def quick_reader(shape: Any) -> Callable[[bytes], Any]:
 
 
 _quick: Callable[[bytes], object] = quick_reader(Any)
+_quick_unrounded: Callable[[bytes], object] = quick_reader(Any, _unrounded_number)
 _quick_encode = msgspec.json.Encoder(decimal_format="number").encode
 _ordered_encode = msgspec.json.Encoder(decimal_format="number", order="sorted").encode
 
@@ -141,32 +167,53 @@ def parse(data: bytes) -> object:
     try:
         value = _quick(data)
     except UNUSUAL:
-        value = _parse_with_care(data)
+        value, text, end = _parse_with_care(data, _careful)
+        # kafka-journal's fallback parser ignores text after a document.
+        if not isinstance(value, dict | list | str) and text[end : end + 1] not in ("", *_WHITESPACE):
+            raise Undecodable(f"not JSON: {text[: end + 1][:40]!r}") from None
+    return _not_too_deep(value, data)
+
+
+def parse_exactly(data: bytes) -> object:
+    """The value of a JSON document with every number as it is written.
+
+    A number without fraction and exponent is an int. Any other is a float where the float's shortest text has
+    the same value, and else a ``Decimal`` of all its digits. Raises Undecodable as ``parse`` does, and where
+    anything but white space follows the document.
+    """
+    try:
+        value = _quick_unrounded(data)
+    except UNUSUAL:
+        value, text, end = _parse_with_care(data, _careful_unrounded)
+        if rest := text[end:].strip(_WHITESPACE):
+            raise Undecodable(f"not JSON: {rest[:40]!r} follows the document") from None
+    return _not_too_deep(value, data)
+
+
+def _not_too_deep(value: object, data: bytes) -> object:
     if len(data) > DEEPEST and _is_deeper(DEEPEST, value, data):
         raise Undecodable(f"not JSON we can keep: nested deeper than {DEEPEST} levels")
     return value
 
 
-def _parse_with_care(data: bytes) -> object:
+def _parse_with_care(data: bytes, decode: _RawDecode) -> tuple[object, str, int]:
     """The slow path: documents with long integers, a byte order mark or text around them, and malformed ones.
 
-    Text after the first document is ignored, as kafka-journal's fallback parser ignores it.
+    Returns the first document, the text, and where the document ends in it.
     """
     try:
         text = data.decode().removeprefix("\ufeff").lstrip(_WHITESPACE)
     except UnicodeDecodeError as error:
         raise Undecodable(f"not UTF-8 at byte {error.start}") from None
     try:
-        value, end = _careful(text)
+        value, end = decode(text)
     except Undecodable:
         raise
     except ValueError as error:
         raise Undecodable(f"not JSON: {error}") from None
     except RecursionError:
         raise Undecodable(f"not JSON we can keep: nested deeper than {DEEPEST} levels") from None
-    if not isinstance(value, dict | list | str) and text[end : end + 1] not in ("", *_WHITESPACE):
-        raise Undecodable(f"not JSON: {text[: end + 1][:40]!r}")
-    return value
+    return value, text, end
 
 
 def _is_deeper(levels: int, value: object, data: bytes) -> bool:

@@ -7,7 +7,7 @@ keyspace: without it, the statement would apply to the session's keyspace or fai
 from dataclasses import dataclass
 from typing import Protocol
 
-from tidemark.cassandra.replication import ONE_COPY, Copies
+from tidemark.cassandra.replication import ONE_COPY, Copies, create_keyspace
 from tidemark.journal_tables.schema.layout import TABLES, Found, name_of, qualified
 from tidemark.pipeline.model import JournalDeclaration
 
@@ -33,9 +33,7 @@ class CreateKeyspace:
         """See ``SchemaChange.statement``."""
         declared = journal.replication
         copies = Copies(declared.strategy.value, declared.factors) if declared else self.usual
-        factors = "".join(f", '{place}': {count}" for place, count in copies.factors.items())
-        replication = f"{{'class': '{copies.strategy}'{factors}}}"
-        return f"CREATE KEYSPACE IF NOT EXISTS {journal.keyspace} WITH replication = {replication}"
+        return create_keyspace(journal.keyspace, copies)
 
     def is_done(self, journal: JournalDeclaration, found: Found) -> bool:
         """See ``SchemaChange.is_done``."""

@@ -7,38 +7,26 @@ migration does not advance the version, so the next start tries it again.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import structlog
 
 from tidemark.cassandra.driver import Session
+from tidemark.cassandra.failures import FAILURES
 from tidemark.cassandra.replication import default_copies, local_nodes, too_few_copies
-from tidemark.consensus.lightweight import FAILURES
-from tidemark.journal_tables.errors import SchemaDiffers, SchemaStepFailed, TablesLost
+from tidemark.cassandra.schema.errors import SchemaStepFailed
+from tidemark.cassandra.schema.lock import origin, schema_lock
+from tidemark.cassandra.schema.steps import AS_DESIGNED, SchemaLimits, SchemaSteps, describe
+from tidemark.cassandra.schema.waiting import once_usable
+from tidemark.journal_tables.errors import SchemaDiffers, TablesLost
 from tidemark.journal_tables.schema.changes import CreateKeyspace, CreateTable, DropTable, SchemaChange
 from tidemark.journal_tables.schema.found import VERSION_KEY, read_keyspace, with_consistency
-from tidemark.journal_tables.schema.layout import Found, qualified
-from tidemark.journal_tables.schema.lock import STEP, origin, schema_lock
+from tidemark.journal_tables.schema.layout import Found, name_of, qualified
 from tidemark.journal_tables.schema.plan import SchemaStep, beside_pointers, plan, refuse
-from tidemark.journal_tables.schema.waiting import once_usable
 from tidemark.pipeline.model import JournalDeclaration
 
 events = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaLimits:
-    """Limits that only tests change."""
-
-    wait: float = 60.0
-    """Seconds to wait for the lock while another process holds it."""
-    shortest_grace: int = 3600
-    """The smallest ``gc_grace_seconds`` that is accepted for a data table."""
-
-
-AS_DESIGNED = SchemaLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +60,7 @@ class _Setup:
     ) -> None:
         self._session, self._pipeline, self._journal, self._limits = session, pipeline, journal, limits
         self._found = Found()
-        self._check: Callable[[], None] = lambda: None
-        self._sent: list[str] = []
+        self._steps = SchemaSteps(session, pipeline, journal.keyspace)
 
     def run(self) -> Prepared:
         """Makes the missing changes, under the lock where there are any."""
@@ -85,9 +72,11 @@ class _Setup:
             self._make(change)
         if warning := too_few_copies(self._session, self._journal.keyspace):
             events.warning("too few copies", pipeline=self._pipeline, problem=warning)
-        with schema_lock(self._session, self._pipeline, self._journal, self._limits.wait) as self._check:
+        keyspace, locks = self._journal.keyspace, name_of(self._journal, "locks")
+        with schema_lock(self._session, self._pipeline, keyspace, locks, self._limits.wait) as check:
+            self._steps.check = check
             # Another process may have made the changes meanwhile, through a node whose schema ours lacks yet.
-            self._reread("agree on the schema before it is changed")
+            self._found = self._steps.reread(self._read, "agree on the schema before it is changed")
             steps = self._plan()
             self._refuse_lost(steps)  # under the lock, because another process may have been creating them
             for step in steps:
@@ -95,9 +84,9 @@ class _Setup:
             self._refuse(())
         migrated = tuple(step.version for step in steps if step.change and step.version is not None)
         fresh = any(step.change is None for step in steps)
-        done = {"statements": len(self._sent), "migrations": migrated}
+        done = {"statements": len(self._steps.sent), "migrations": migrated}
         events.info("journal schema made ready", keyspace=self._journal.keyspace, **done)
-        return Prepared(tuple(self._sent), migrated, fresh)
+        return Prepared(tuple(self._steps.sent), migrated, fresh)
 
     def _plan(self) -> tuple[SchemaStep, ...]:
         steps = plan(self._journal, self._found)
@@ -116,7 +105,7 @@ class _Setup:
         try:
             topics = {row.topic for row in self._session.execute(query)}
         except FAILURES as error:
-            raise self._failed("look for pointers", _describe(error)) from error
+            raise self._failed("look for pointers", describe(error)) from error
         if own := sorted(topic for topic in topics if re.search(self._journal.namespaces, topic)):
             place = (self._pipeline, self._journal.name, self._journal.keyspace)
             raise TablesLost(*place, missing, own[0])
@@ -128,50 +117,31 @@ class _Setup:
             self._write_version(step.version)
 
     def _make(self, change: SchemaChange, migration: int | None = None) -> None:
-        """Changes the schema and checks the result.
-
-        The schema decides, not Cassandra's answer: "already exists", "does not exist" and a timeout are no
-        errors where the change is there afterwards. Raises SchemaStepFailed where it is not.
-        """
+        """Makes a change where it is missing. Raises SchemaStepFailed where it is still missing then."""
         if change.is_done(self._journal, self._found):
             return
         if isinstance(change, DropTable):
             self._save_old_table(change.name)
-        statement, cause = change.statement(self._journal), None
+        statement = change.statement(self._journal)
         step = statement if migration is None else f"migration {migration}, {statement}"
-        self._check()
-        self._sent.append(statement)
-        try:
-            future = self._session.execute_async(statement, timeout=STEP)
-            future.result()
-            if not future.is_schema_agreed:
-                cause = "the nodes do not agree on the schema"
-        except FAILURES as error:
-            cause = _describe(error)
-        self._reread(step, cause)
-        if not change.is_done(self._journal, self._found):
-            raise self._failed(step, cause or "Cassandra did nothing about it")
+        self._steps.make(statement, lambda: self._has(change), step)
+
+    def _has(self, change: SchemaChange) -> bool:
+        self._found = self._read()
+        return change.is_done(self._journal, self._found)
 
     def _read(self) -> Found:
         return once_usable(lambda: read_keyspace(self._session, self._journal))
 
-    def _reread(self, step: str, cause: str | None = None) -> None:
-        """Waits until all nodes have the same schema, and reads it."""
-        try:
-            self._session.cluster.refresh_keyspace_metadata(self._journal.keyspace)
-            self._found = self._read()
-        except FAILURES as error:
-            raise self._failed(step, cause or _describe(error)) from error
-
     def _write_version(self, version: int) -> None:
-        self._check()
+        self._steps.check()
         setting, now = qualified(self._journal, "setting"), datetime.now(UTC)
         query = f"INSERT INTO {setting} (key, value, timestamp, origin) VALUES (%s, %s, %s, %s)"
         values = (VERSION_KEY, str(version), now, origin())
         try:
             self._session.execute(with_consistency(self._journal, query), values)
         except FAILURES as error:
-            raise self._failed(f"write version {version}", _describe(error)) from error
+            raise self._failed(f"write version {version}", describe(error)) from error
 
     def _save_old_table(self, old_table: str) -> None:
         """Saves the data of an old table before it is dropped. Raises SchemaDiffers where it is too much."""
@@ -188,7 +158,7 @@ class _Setup:
                     [f"its heads are all in the old table {old_table}, which would have to be dropped"],
                 )
         except FAILURES as error:
-            raise self._failed(f"save what is in {old_table}", _describe(error)) from error
+            raise self._failed(f"save what is in {old_table}", describe(error)) from error
 
     def _copy_pointers(self) -> None:
         # Each keeps its write timestamp, so that a newer one in pointer2 wins.
@@ -205,8 +175,4 @@ class _Setup:
         return self._session.execute(query).one() is not None
 
     def _failed(self, step: str, cause: str) -> SchemaStepFailed:
-        return SchemaStepFailed(self._pipeline, self._journal.keyspace, step, cause)
-
-
-def _describe(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+        return self._steps.failed(step, cause)

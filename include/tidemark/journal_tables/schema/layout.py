@@ -6,6 +6,7 @@ Data only: neither reads nor changes Cassandra.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tidemark.cassandra.schema.lock import COLUMNS, ID_COLUMN
 from tidemark.pipeline.model import JournalDeclaration
 
 
@@ -101,10 +102,7 @@ TABLES: Mapping[str, Shape] = {
         partition=("topic", "segment"),
         clustering=("id",),
     ),
-    "locks": Shape(
-        {"id": "text", "expiry_ms": "bigint", "timestamp": "timestamp", "metadata": "text"},
-        partition=("id",),
-    ),
+    "locks": Shape(COLUMNS, partition=(ID_COLUMN,)),
 }
 CREATED = ("journal", "pointer2", "setting", "metajournal")
 """The tables to create under the lock, in this order. ``locks`` is created before, because it holds the

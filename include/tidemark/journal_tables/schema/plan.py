@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tidemark.journal_tables.errors import GraceTooShort, SchemaDiffers, SchemaVersionUnknown
+from tidemark.cassandra.schema.errors import GraceTooShort
+from tidemark.journal_tables.errors import SchemaDiffers, SchemaVersionUnknown
 from tidemark.journal_tables.schema.changes import (
     MIGRATIONS,
     AddColumn,

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -115,27 +114,14 @@ class Folder:
             self._fs.create_dir(posixpath.dirname(self.at(path)), recursive=True)
             return self._fs.open_output_stream(self.at(path))
 
+    def rename(self, path: str, name: str) -> None:
+        """Rename a file of a staging area; an existing one of that name is replaced."""
+        with self._blamed():
+            self._fs.move(self.at(path), self.at(name))
+
     def adopt(self, path: str, final: str, digest: str) -> None:
         """Rename a file from a staging folder to its final name."""
         self._settle(self.at(path), final, digest, replacing=False)
-
-    def replace_end(self, path: str, length: int, end: bytes) -> None:
-        """Replace the last ``length`` bytes of a staged file by ``end``, which must have the same length."""
-        if isinstance(self._fs, fs.LocalFileSystem):
-            with self._blamed(), Path(self.at(path)).open("r+b") as file:
-                file.seek(-length, os.SEEK_END)
-                file.write(end)
-            return
-        # Object stores cannot change a file in place.
-        other = f"{path}.ended"
-        with self.open(path) as source, self._blamed(), self._fs.open_output_stream(self.at(other)) as sink:
-            left = source.size() - length
-            while left:
-                chunk = source.read(min(left, 1 << 20))
-                left -= len(chunk)
-                sink.write(chunk)
-            sink.write(end)
-        self._fs.move(self.at(other), self.at(path))
 
     def _settle(self, path: str, final: str, digest: str, replacing: bool) -> None:
         if self.exists(final) and not replacing:

@@ -15,7 +15,6 @@ from tidemark.faults import FaultPoint, reach
 from tidemark.log.errors import ManifestDamaged, RangeWrong, RecordsMissing
 from tidemark.log.files.digest_cache import VERIFIED
 from tidemark.log.files.folder import Folder
-from tidemark.log.files.footer import MAGIC, TAIL, footer_length, in_order
 from tidemark.log.files.row_groups import RowGroup, groups_of, read_groups
 from tidemark.log.files.segment_lists import SegmentLists
 from tidemark.log.files.statistics import FileTally
@@ -103,7 +102,6 @@ class LogFolder:
                 tally.count(batch)
             tally.count_nulls(parquet.metadata)
         self._refuse_strangers(binding, slice_, tally)
-        self._put_footer_in_order(staged)
         path, size, digest = (
             file_path(binding, slice_),
             self._folder.size(staged),
@@ -113,14 +111,6 @@ class LogFolder:
         self._folder.adopt(staged, path, digest)
         reach(FaultPoint.CAPTURE_FILE_NAMED)
         return tally.conclude(path, size, digest)
-
-    def _put_footer_in_order(self, staged: str) -> None:
-        with self._folder.open(staged) as source:
-            length = footer_length(source.read_at(TAIL, source.size() - TAIL))
-            footer = source.read_at(length, source.size() - TAIL - length)
-        if (ordered := in_order(footer)) != footer:
-            end = ordered + length.to_bytes(4, "little") + MAGIC
-            self._folder.replace_end(staged, len(end), end)
 
     def _slice_of(self, messages: pa.RecordBatch, slices: Sequence[Slice]) -> Slice:
         place = messages.column("topic")[0].as_py(), messages.column("partition")[0].as_py()

@@ -41,11 +41,11 @@ class Slice:
 
 
 class CapturePlace(StrEnum):
-    """Where a binding's files are written. The two places write the same messages in different bytes, so the
-    place is part of the binding: every attempt at its capture gives the same files.
+    """Where a binding is captured and delivered. Decided when it is bound, so that every attempt finds what
+    earlier ones have left. The files are the same.
 
     Attributes:
-        ENGINE: By Spark.
+        ENGINE: In Spark's tasks.
         PROCESS: In the process that captures, for a few records: Spark takes longer to begin than they take.
     """
 

@@ -246,6 +246,16 @@ class Manifest:
         return sum(part.file_count for part in self._parts)
 
     @property
+    def closed_segment_count(self) -> int:
+        """The number of closed segments."""
+        return sum(part.segments for part in self.closed)
+
+    @property
+    def closed_file_count(self) -> int:
+        """The number of files of closed segments: those that merging makes few."""
+        return sum(part.file_count for part in self.closed)
+
+    @property
     def bytes(self) -> int:
         """The size of the log in bytes."""
         return sum(part.bytes for part in self._parts)

@@ -7,7 +7,8 @@ A second row has the last error that needs a person: runs that would only meet i
 """
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 
 from tidemark.clock import SECOND
 from tidemark.consensus.objects import (
@@ -42,10 +43,12 @@ class Followed:
         last_round: When its last round ended, in µs; 0 before the first.
         lag: The age in seconds of the oldest record of that round when all targets had it, or of the oldest
             binding that a target still lacks; 0 where the round found nothing new and none lacks anything.
+            While a round takes longer, at least for how long it is overdue.
         rounds: The number of rounds of the run.
         records: The number of records that they delivered.
         reconciled: When the targets were last compared with the log, in µs; kept from run to run.
         merged: When small files of the log were last merged, in µs; kept from run to run.
+        needs_person: Why the run leaves writers out of its rounds, by the writer's name.
     """
 
     holder: str
@@ -57,6 +60,7 @@ class Followed:
     records: int = 0
     reconciled: int = 0
     merged: int = 0
+    needs_person: Mapping[str, str] = field(default_factory=dict)
 
     def is_current(self, now: int) -> bool:
         """Whether the run goes on."""

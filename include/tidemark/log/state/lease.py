@@ -12,14 +12,18 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from itertools import count
+from typing import TypeVar
 
 from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.consensus.lease import Lease, confirmed, lease_of_another, new_lease
+from tidemark.consensus.lease_wait import PATIENCE, attempts, is_awaited
 from tidemark.consensus.objects import Change, Snapshot
 from tidemark.consensus.update import Patience
 from tidemark.errors import with_fields
 from tidemark.log.errors import LogError
 from tidemark.log.state.control import HEAD, LogControl, LogHead
+
+T = TypeVar("T")
 
 LEASE_ROW = "lease"
 RACES = 3
@@ -223,8 +227,25 @@ class LogHold:
             return self._control.amend_log([HEAD, LEASE_ROW], decide, patience)
 
 
-def take_log(control: LogControl, holder: str, clock: Clock = wall_clock) -> LogHold:
-    """Take the lease; raises ``LogHeld`` while another holder has it. The same holder may take it again."""
+def after_merge(attempt: Callable[[], T], holder: str = "", patience: float = PATIENCE) -> T:
+    """The result of ``attempt``; while it raises ``LogHeld`` because a follow merges small files, it is made
+    again, for ``patience`` seconds at most. ``holder`` is the caller, if it takes the lease."""
+    for is_last in attempts(patience):
+        try:
+            return attempt()
+        except LogHeld as held:
+            if is_last or not is_awaited(held.lease, holder):
+                raise
+    raise AssertionError("never reached")
+
+
+def take_log(
+    control: LogControl, holder: str, clock: Clock = wall_clock, patience: float = PATIENCE
+) -> LogHold:
+    """Take the lease; raises ``LogHeld`` while another holder has it. The same holder may take it again.
+
+    A follow that merges small files is waited for, ``patience`` seconds at most.
+    """
 
     def decide(snapshot: Snapshot) -> tuple[Change, Lease]:
         row, now = LeaseRow.of(snapshot), clock()
@@ -233,4 +254,5 @@ def take_log(control: LogControl, holder: str, clock: Clock = wall_clock) -> Log
         lease = new_lease(row.token, holder, now)
         return Change({LEASE_ROW: replace(row, token=lease.token, lease=lease).to_json()}), lease
 
-    return LogHold(control, control.amend_log([LEASE_ROW], decide), clock)
+    lease = after_merge(lambda: control.amend_log([LEASE_ROW], decide), holder, patience)
+    return LogHold(control, lease, clock)

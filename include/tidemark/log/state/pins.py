@@ -17,7 +17,7 @@ from tidemark.log.missing_message import require_message
 from tidemark.log.publish import read_manifest
 from tidemark.log.state.control import HEAD, LogControl, LogHead
 from tidemark.log.state.holds import Hold
-from tidemark.log.state.lease import LEASE_ROW, refuse_while_held
+from tidemark.log.state.lease import LEASE_ROW, after_merge, refuse_while_held
 
 PREFIX = "pin/"
 
@@ -99,7 +99,7 @@ def add_pin(control: LogControl, pin: Pin, held_by: str = "", seen: LogHead | No
     """Pin an id; an existing pin is kept and returned.
 
     ``held_by`` is a holder whose hold may protect the id. ``seen`` is the head in which the caller has found
-    the message: it must still be the current one.
+    the message: it must still be the current one. A follow that merges small files is waited for.
     """
     hold_row = Hold(held_by, 0).row
 
@@ -117,7 +117,7 @@ def add_pin(control: LogControl, pin: Pin, held_by: str = "", seen: LogHead | No
             refuse_while_held(control.pipeline, snapshot, pin.at, "a pin is refused")
         return Change({pin.row: json.dumps(asdict(pin))}), pin
 
-    return control.amend_log([HEAD, LEASE_ROW, pin.row, hold_row], decide)
+    return after_merge(lambda: control.amend_log([HEAD, LEASE_ROW, pin.row, hold_row], decide))
 
 
 def release_pin(control: LogControl, id_: int, who: str, reason: str, at: int) -> ReleasedPin:

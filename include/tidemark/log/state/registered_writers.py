@@ -9,10 +9,11 @@ changes the object whose compare-and-set publishes a compaction.
 import json
 from dataclasses import asdict, dataclass
 
+from tidemark.consensus.lease_wait import PATIENCE
 from tidemark.consensus.objects import Change, Snapshot
 from tidemark.log.state.control import HEAD, LogControl, LogHead
 from tidemark.log.state.forgotten import MARK, refuse_marked
-from tidemark.log.state.lease import LEASE_ROW, refuse_while_held
+from tidemark.log.state.lease import LEASE_ROW, after_merge, refuse_while_held
 
 PREFIX = "writer/"
 
@@ -45,10 +46,13 @@ class Enrolled:
         return min(position, self.least) if self.least is not None and self.version == version else position
 
 
-def enrol(control: LogControl, writer: Enrolled, now: int, refused: str) -> LogHead:
+def enrol(
+    control: LogControl, writer: Enrolled, now: int, refused: str, patience: float = PATIENCE
+) -> LogHead:
     """Record a writer before it is registered or rewound; returns the log's head at that version.
 
-    Raises ``LogHeld`` while the log's lease is held, with ``refused`` as the text of what was refused.
+    Raises ``LogHeld`` while the log's lease is held, with ``refused`` as the text of what was refused. A
+    follow that merges small files is waited for, ``patience`` seconds at most.
     """
 
     def decide(snapshot: Snapshot) -> tuple[Change, LogHead]:
@@ -56,7 +60,7 @@ def enrol(control: LogControl, writer: Enrolled, now: int, refused: str) -> LogH
         refuse_marked(control.pipeline, snapshot)
         return Change({writer.row: writer.to_json()}), LogHead.of(snapshot)
 
-    return control.amend_log([HEAD, LEASE_ROW, MARK], decide)
+    return after_merge(lambda: control.amend_log([HEAD, LEASE_ROW, MARK], decide), patience=patience)
 
 
 def ensure_enrolled(control: LogControl, writer: Enrolled) -> None:

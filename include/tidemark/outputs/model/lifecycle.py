@@ -24,6 +24,8 @@ from tidemark.outputs.model.evidence import ComparedSide, Taint, VerificationEvi
 from tidemark.outputs.model.output import Output
 from tidemark.outputs.model.rendition import Rendition, RenditionState, Signature, settings_digest
 
+_USED = frozenset({RenditionState.ACTIVE, RenditionState.SUPERSEDED})
+
 
 @dataclass(frozen=True, slots=True)
 class RenditionProposal:
@@ -84,7 +86,13 @@ def abandon(output: Output, number: int, signed: Signature) -> Output:
 
 
 def mark_verified(output: Output, number: int, evidence: VerificationEvidence) -> Output:
-    """Record a clean verification; raises where it does not prove what a handover needs."""
+    """Record a clean verification; raises where it does not prove what a handover needs.
+
+    Repeating it after a handover that was based on it changes nothing.
+    """
+    found = output.rendition(number)
+    if found.evidence == evidence and found.state in _USED:
+        return output
     verified = replace(moved(output, number, RenditionState.VERIFIED), evidence=evidence)
     active, compared = output.active.number, (evidence.candidate.number, evidence.active.number)
     if compared != (number, active):
@@ -121,7 +129,7 @@ def mark_tainted(output: Output, number: int, taint: Taint) -> Output:
     return output.with_rendition(replace(moved(output, number, RenditionState.TAINTED), taint=taint))
 
 
-def begin_retire(output: Output, number: int, since: int) -> Output:
+def begin_retire(output: Output, number: int, since: int, signed: Signature) -> Output:
     """Take a rendition out of use for good. ``since`` is that of the readers object, raised before.
 
     It may be an old value: it never goes back. The end of the rendition's use may have moved on since, by a
@@ -130,12 +138,13 @@ def begin_retire(output: Output, number: int, since: int) -> Output:
     rendition = output.rendition(number)
     if rendition.state in (RenditionState.RETIRING, RenditionState.DROPPED):
         return output
+    refuse_unsigned(output, signed, "retire")
     if output.active.number == number:
         raise StillActive(output.pipeline, output.writer, number)
     end = output.end_of_use(number)
     if end is not None and since < end:
         raise NotForgotten(output.pipeline, output.writer, number, end, since)
-    return output.with_rendition(moved(output, number, RenditionState.RETIRING))
+    return output.with_rendition(replace(moved(output, number, RenditionState.RETIRING), retired=signed))
 
 
 def mark_dropped(output: Output, number: int) -> Output:

@@ -88,6 +88,7 @@ class Rendition:
         evidence: The newest verification; None before the first one and where it was revoked.
         taint: Set once it is tainted.
         abandoned: Who gave it up, and why; None where it was not.
+        retired: Who took it out of use for good, and why; None where it was not.
     """
 
     number: int
@@ -100,6 +101,7 @@ class Rendition:
     evidence: VerificationEvidence | None = None
     taint: Taint | None = None
     abandoned: Signature | None = None
+    retired: Signature | None = None
 
     @property
     def settings_digest(self) -> str:
@@ -123,6 +125,7 @@ class Rendition:
             "evidence": self.evidence.to_row() if self.evidence else None,
             "taint": self.taint.to_row() if self.taint else None,
             "abandoned": asdict(self.abandoned) if self.abandoned else None,
+            "retired": asdict(self.retired) if self.retired else None,
         }
 
     @classmethod
@@ -139,6 +142,7 @@ class Rendition:
             VerificationEvidence.from_row(row["evidence"]) if row["evidence"] else None,
             Taint(**row["taint"]) if row["taint"] else None,
             Signature(**row["abandoned"]) if row["abandoned"] else None,
+            Signature(**row["retired"]) if row["retired"] else None,
         )
 
 

@@ -13,7 +13,8 @@ from uuid import uuid4
 
 import structlog
 
-from tidemark.app.follow.rounds import Reload, Rounds, RoundTools
+from tidemark.app.follow.round_types import Reload, RoundTools
+from tidemark.app.follow.rounds import Rounds
 from tidemark.compaction.merging.merge import Merged, Merging
 from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.delivery.binding_steps import PartDone, WriteParts, write_parts_at_once, write_parts_here
@@ -27,11 +28,13 @@ from tidemark.log.files.parquet import LogFolder
 from tidemark.log.kafka_records import RecordReader
 from tidemark.log.model.binding import CapturePlace
 from tidemark.pipeline.model import Pipeline
+from tidemark.spark.engine import engine_error
 from tidemark.spark.jobs.capture import SparkCapture
 from tidemark.spark.jobs.deliver import reload_from, write_parts_with
 from tidemark.spark.jobs.reconcile import reconcile_sample
 from tidemark.verification.outputs.reconcile import is_output, reconcile_now, usual_extent
 from tidemark.verification.reconcile import unreconciled_after
+from tidemark.writers.collection.writer import CollectionWriter
 from tidemark.writers.journal.writer import JournalWriter
 
 events = structlog.get_logger()
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Session = Callable[[], "SparkSession"]
+_WAITING = (JournalWriter, CollectionWriter)
+"""Writers that mostly wait for Cassandra: their parts are written in threads."""
 
 
 def round_tools(
@@ -59,6 +64,7 @@ def round_tools(
         lambda positions, writer: WarmReload(
             positions, writer, reload_from(control, positions.pipeline, writer)
         ),
+        lambda error: engine_error(error, "") is not None,
     )
 
 
@@ -84,7 +90,7 @@ def write_parts_by_place(session: Session) -> WriteParts:
         if any(part.binding.captured_by is not CapturePlace.PROCESS for part in parts):
             return in_tasks()(writer, parts, log, acknowledged, ticket)
         ticket.confirm()  # another attempt of the same run takes the lease at once, whatever its deadline
-        write = write_parts_at_once if isinstance(writer, JournalWriter) else write_parts_here
+        write = write_parts_at_once if isinstance(writer, _WAITING) else write_parts_here
         return write(writer, parts, log, acknowledged, ticket)
 
     return write_parts
@@ -181,7 +187,8 @@ class SmallFileMerging:
         """The manifest in which there was nothing to merge."""
 
     def __call__(self, is_over: Callable[[], bool]) -> None:
-        """Merge until there is nothing left to merge, or the run is over.
+        """Merge until there is nothing left to merge, or the run is over: then the merge under way is
+        abandoned before its next group of files.
 
         Where another process holds the log, or an input is damaged, the next time does it.
         """
@@ -190,10 +197,12 @@ class SmallFileMerging:
             manifest = self._rounds.control.log_head().manifest
             while not is_over() and manifest != self._nothing_at:
                 # A name of its own, so that the lease excludes other merges of this run and its attempts.
-                merged = self._merging.merge(f"{self._rounds.holder}, merge {uuid4().hex[:8]}")
+                holder = f"{self._rounds.holder}, merge {uuid4().hex[:8]}"
+                merged = self._merging.merge(holder, is_over=is_over)
                 total += merged
                 if merged.is_nothing:
-                    self._nothing_at = manifest if merged.held_by is None else None
+                    is_all_merged = merged.held_by is None and not is_over()
+                    self._nothing_at = manifest if is_all_merged else None
                     break
                 manifest = self._rounds.control.log_head().manifest
         except Exception as error:

@@ -16,7 +16,7 @@ class OutputProblem(StrEnum):
     """The kinds of differences."""
 
     MISSING = "missing"
-    """A recorded file does not exist."""
+    """A recorded file does not exist, or rows of a binding do not."""
     SIZE = "size"
     CONTENT = "content"
     """A file has the recorded size and other bytes."""
@@ -30,7 +30,7 @@ class OutputProblem(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OutputDifference:
-    """One difference from the log; ``where`` is the file's name, or the partition."""
+    """One difference from the log; ``where`` is the file's name, the partition, or the binding's time."""
 
     problem: OutputProblem
     where: str
@@ -63,7 +63,7 @@ class Extent:
         sample: How many files are read, or how many messages at the end of every partition are compared.
         everything: All files, or all messages, instead of a sample.
         after: Half of the sample is taken from what was delivered after this id.
-        names: Files that are always read.
+        names: Files, or times of bindings, that are always read.
     """
 
     sample: int = 0
@@ -77,7 +77,7 @@ class OutputVerification:
     """The comparison of an output with the log, up to a position.
 
     Attributes:
-        kind: The writer's kind: ``files`` or ``kafka``.
+        kind: The writer's kind: ``files``, ``kafka`` or ``collection``.
         looked_at: What was compared: ``{"files": 12, "read whole": 2}``.
         not_provable: How many files or partitions cannot be judged, by reason.
     """
@@ -127,6 +127,11 @@ class OutputVerification:
             return (
                 "What is missing between other messages cannot be sent any more: delete the topic, make it "
                 f"again, and send everything into it: tidemark offsets rewind {name} -1."
+            )
+        if self.kind == "collection" and self.of(OutputProblem.CONTENT):
+            return (
+                "Rows that readers may have read are not written over: add a writer with another name and "
+                "another table, which is filled from the log."
             )
         if damaged := self.of(OutputProblem.SIZE, OutputProblem.CONTENT):
             return (

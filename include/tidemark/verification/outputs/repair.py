@@ -29,6 +29,7 @@ from tidemark.verification.outputs.found import Extent, OutputProblem, OutputVer
 from tidemark.verification.outputs.reconcile import reconcile_output, usual_extent, verify_at
 from tidemark.verification.reconcile import Show
 from tidemark.verification.reconciliation import read
+from tidemark.writers.collection.writer import CollectionWriter
 from tidemark.writers.files.writer import FilesWriter
 
 
@@ -101,13 +102,14 @@ def mend_output(
 def _extent(writer: Writer, root: str, gate: WriterGate) -> Extent:
     """What to verify: the files that were different when the gate closed, or everything.
 
-    A topic is read completely, because the difference may be anywhere in it. So is a folder where the record
-    does not name all files that were different: a later verification of fewer files may have replaced it.
+    Of files and collections that is what was different, where the record names all of it: a later
+    verification of less may have replaced it. A topic is read completely, because the difference may be
+    anywhere in it.
     """
     usual = usual_extent(writer, everything=True) or Extent(everything=True)
     record = read(_pipeline_of(writer), root, writer.name, gate.last_id)
     is_known = record is not None and not record.passed and record.names_all_differences
-    if record is None or not is_known or not isinstance(writer, FilesWriter):
+    if record is None or not is_known or not isinstance(writer, FilesWriter | CollectionWriter):
         return usual
     names = frozenset(str(one["where"]) for one in record.found.get("differences", ()))
     return Extent(usual.sample, names=names)

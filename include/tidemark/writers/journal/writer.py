@@ -6,7 +6,7 @@ dropped. A message that cannot be applied stops the writer; it is never skipped.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from zlib import crc32
@@ -38,6 +38,7 @@ from tidemark.writers.journal.errors import OffsetsBegunAnew, TablesChanged
 from tidemark.writers.journal.garbage_collection import seldom_collecting
 from tidemark.writers.journal.partition import ROWS_TOGETHER, JournalPart
 from tidemark.writers.journal.redelivery import REBUILD, apply_after_all
+from tidemark.writers.shares import chunks, count_shares, of_share, parts_by_partition
 
 MESSAGES_AT_ONCE = at_once(8_192)
 BYTES_AT_ONCE = 4 * 2**20
@@ -139,16 +140,15 @@ class JournalWriter(Writer):
 
     def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
         """One part per Kafka partition, several for a large one. Every file holds one partition."""
-        places = dict.fromkeys(file.place for file in files)
-        whole = [Part(binding, tuple(file for file in files if file.place == place)) for place in places]
-        return [replace(part, number=number) for part in whole for number in _numbers(part)]
+        return parts_by_partition(binding, files, MESSAGES_A_PART)
 
     def write(self, part: Part, writing: Writing) -> Written:
         """See ``Writer.write``."""
         tables, is_ours = self._tables, _share(part)
         total, at_work = Written(details={"entities": 0}), dict[TopicPartition, JournalPart]()
         with seldom_collecting(), tables.bulk(writing.lease.check) as bulk:
-            for chunk in _chunks(_of_share(writing.batches, part.number, is_ours)):
+            own = of_share(writing.batches, part, MESSAGES_A_PART, _hashes)
+            for chunk in chunks(own, MESSAGES_AT_ONCE, BYTES_AT_ONCE):
                 admitted = admit(chunk, re.compile(self.declared.namespaces))
                 total += Written(filtered=chunk.num_rows - admitted.num_rows)
                 if admitted.num_rows == 0:
@@ -404,50 +404,14 @@ def _created(part: Part, topic: str) -> int | None:
     return part.binding.t // 1000 if part.is_whole and partitions > 1 else None
 
 
-def _shares(part: Part) -> int:
-    return -(-part.most // MESSAGES_A_PART)
-
-
-def _numbers(part: Part) -> Sequence[int | None]:
-    return range(_shares(part)) if _shares(part) > 1 else (None,)
-
-
 def _share(part: Part) -> Callable[[str], bool]:
     """A predicate: whether an entity belongs to a part."""
     if part.number is None:
         return lambda key: True
-    number, shares = part.number, _shares(part)
+    number, shares = part.number, count_shares(part, MESSAGES_A_PART)
     return lambda key: crc32(key.encode()) % shares == number
 
 
-def _of_share(
-    batches: Iterable[pa.RecordBatch], number: int | None, is_ours: Callable[[str], bool]
-) -> Iterator[pa.RecordBatch]:
-    """The messages of a part's own entities. Messages without a key belong to the first part."""
-    for batch in batches:
-        if number is None:
-            yield batch
-        else:
-            keys = batch["key"].to_pylist()
-            ours = [number == 0 if key is None else is_ours(read_key(key)) for key in keys]
-            yield batch.filter(pa.array(ours, pa.bool_()))
-
-
-def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The batches of a file, collected into chunks that are large enough to be worth their round trips."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in _slices(batches):
-        waiting.append(batch)
-        rows, size = sum(each.num_rows for each in waiting), sum(each.nbytes for each in waiting)
-        if rows >= MESSAGES_AT_ONCE or size >= BYTES_AT_ONCE:
-            yield pa.Table.from_batches(waiting)
-            waiting = []
-    if waiting:
-        yield pa.Table.from_batches(waiting)
-
-
-def _slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches, sliced so that none has more messages than a chunk."""
-    for batch in batches:
-        for start in range(0, batch.num_rows, MESSAGES_AT_ONCE):
-            yield batch.slice(start, MESSAGES_AT_ONCE)
+def _hashes(batch: pa.RecordBatch) -> list[int]:
+    """The hash of every message's entity. Messages without a key belong to the first part."""
+    return [0 if key is None else crc32(read_key(key).encode()) for key in batch["key"].to_pylist()]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tidemark.cassandra.schema.steps import AS_DESIGNED
 from tidemark.cassandra.session import connect, server_time
 from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.connections import Connections
@@ -17,7 +18,6 @@ from tidemark.delivery.state.handed_back import TablesHandedBack
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.errors import TidemarkError
-from tidemark.journal_tables.schema.create import AS_DESIGNED
 from tidemark.journal_tables.schema.found import read_keyspace
 from tidemark.journal_tables.schema.layout import DATA, Found, name_of
 from tidemark.journal_tables.schema.plan import plan, refuse

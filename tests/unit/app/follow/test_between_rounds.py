@@ -1,13 +1,22 @@
 """Operators' commands on a followed pipeline: they wait for a round, and no round comes in between."""
 
 import pytest
-from tests.support.follow_world import HOLDER, FollowWorld, follow_now, round_that_ends
+from tests.support.follow_world import (
+    HOLDER,
+    MERGING,
+    FollowWorld,
+    follow_now,
+    merge_that_ends,
+    round_that_ends,
+)
 from tests.support.memory_writers import Stream
+from tests.support.opened_pipeline import given_opened
 from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.clock import wall_clock
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.delivery.state.lease import LeaseHeld, take
+from tidemark.log.state.lease import take_log
 
 pytestmark = pytest.mark.unit
 
@@ -68,6 +77,24 @@ def test_a_command_waits_for_the_round_that_has_the_writer(world):
     with waiting, world.opened.between_rounds("stream") as opened:
         opened.plan_stop("stream").execute(deed("stop"))
     assert world.house.positions.load("stream").gate is not None
+
+
+def test_a_rewind_waits_for_a_merge(world):
+    with world.opened.between_rounds("stream") as opened:
+        plan = opened.plan_rewind("stream", -1)
+        with merge_that_ends(world.house.control):
+            plan.execute(deed("rewind"))
+    assert world.house.positions.load("stream").position == -1
+
+
+def test_a_round_does_not_wait_for_a_merge_to_register_a_new_writer(world, monkeypatch):
+    world.opened = given_opened(world.house, monkeypatch, Stream("late"))
+    hold = take_log(world.house.control, MERGING)
+    (done,) = world.follow()
+    assert (list(done.held), done.failures) == (["late"], [])
+    hold.release()
+    world.follow()
+    assert world.house.positions.load("late").position == 1
 
 
 def test_another_run_is_not_waited_for(world):

@@ -7,6 +7,7 @@ from tests.support.memory_writers import Stream
 from tests.support.opened_pipeline import given_opened
 from tests.support.pipeline_world import PipelineWorld
 
+from tidemark.app.follow.errors import WritersLeftOut
 from tidemark.app.follow.failures import noting_failures
 from tidemark.app.follow.readiness import why_not_ready
 from tidemark.clock import SECOND
@@ -79,6 +80,11 @@ def test_a_changed_file_is_tried_at_once(opened, house, monkeypatch):
 
 def test_an_error_that_passes_by_itself_is_left_to_retries(opened):
     fail(opened, KafkaUnreachable("orders", "broker:9092", "gone"))
+    assert waits(opened, 1) is None
+
+
+def test_a_run_that_left_one_writer_out_does_not_make_the_others_wait(opened):
+    fail(opened, WritersLeftOut("orders", "orders/archive: its topic is gone."))
     assert waits(opened, 1) is None
 
 

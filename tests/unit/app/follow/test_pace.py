@@ -1,5 +1,6 @@
 """When a follow does what: times are arguments, so every case is a line."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -56,6 +57,11 @@ def test_a_run_is_over_after_its_time():
     assert step(600, timing(round_began=598))[0] is FollowStep.END_OVER
 
 
+def test_a_run_with_outdated_code_is_over():
+    assert step(3, timing(round_began=2), is_outdated=True)[0] is FollowStep.END_OVER
+    assert step(3, is_closed=True, is_outdated=True)[0] is FollowStep.END_CLOSED
+
+
 def test_a_pause_ends_with_the_run():
     declared = FollowDeclaration(every="60s", **{"for": "90s"})
     found = next_step(declared, timing(round_began=60), BEGAN + 61 * SECOND)
@@ -79,6 +85,13 @@ def test_a_round_waits_while_write_times_are_more_than_five_seconds_ahead():
 
 def test_the_end_of_a_bindings_write_times():
     assert write_times_end(given_binding(7 * SECOND, 0, ("orders", 0, 0, 40))) == 7 * SECOND + 40
+
+
+def test_while_a_writer_is_behind_the_next_round_begins_at_once():
+    behind = replace(timing(round_began=5), is_behind=True)
+    assert step(5.4, behind)[0] is FollowStep.ROUND
+    ahead = replace(timing(round_began=5, written_until=15), is_behind=True)
+    assert step(5.4, ahead) == (FollowStep.PAUSE, 10)
 
 
 # How much a round does
@@ -111,6 +124,11 @@ def test_an_idle_follow_looks_at_everything_every_five_seconds():
     assert kind({PLACE: 7}, {PLACE: 7}, looked=0, now=4.9) is RoundKind.IDLE
     assert kind({PLACE: 7}, {PLACE: 7}, looked=0, now=5) is RoundKind.WHOLE
     assert LOOK == 5 * SECOND
+
+
+def test_while_a_writer_is_behind_rounds_are_whole_although_kafka_is_quiet():
+    behind = replace(timing(looked=0), is_behind=True)
+    assert round_kind({PLACE: 7}, {PLACE: 7}, behind, BEGAN + SECOND) is RoundKind.WHOLE
 
 
 # Upkeep

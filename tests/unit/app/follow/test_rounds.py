@@ -6,10 +6,13 @@ from tests.support.faults import Killed, kill_at
 from tests.support.follow_world import FollowWorld
 from tests.support.log_samples import given_finding
 from tests.support.memory_writers import Stream
+from tests.support.opened_pipeline import given_opened
 from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.app.follow.pace import RoundKind, Timing, round_kind
+from tidemark.app.follow.rounds import Rounds
 from tidemark.clock import SECOND
+from tidemark.delivery.state.positions import ShapeChanged
 from tidemark.faults import FaultPoint
 from tidemark.log.bind import OffsetsLost
 from tidemark.log.bindings.door import Bindings
@@ -81,7 +84,28 @@ def test_the_ends_are_one_request(world):
     rounds = world.rounds()
     rounds.whole()
     world.kafka.requests.clear()
-    assert rounds.ends() == {("orders", 0): 1}
+    assert rounds.ends() == {("orders", 0): 1, ("orders", 1): 0}
+    assert world.kafka.requests == ["ends"]
+
+
+def kind_a_second_after_a_look(rounds: Rounds) -> RoundKind:
+    return round_kind(rounds.reached, rounds.ends(), Timing(0, looked=SECOND), 2 * SECOND)
+
+
+def test_the_first_record_of_a_partition_is_a_whole_round_at_once(world):
+    world.kafka.send(b"a")
+    rounds = world.rounds()
+    rounds.whole()
+    assert kind_a_second_after_a_look(rounds) is RoundKind.IDLE
+    world.kafka.send(b"b", partition=1)
+    assert kind_a_second_after_a_look(rounds) is RoundKind.WHOLE
+
+
+def test_a_source_of_which_nothing_was_ever_bound_is_idle_with_one_request(world):
+    rounds = world.rounds()
+    rounds.whole()
+    world.kafka.requests.clear()
+    assert kind_a_second_after_a_look(rounds) is RoundKind.IDLE
     assert world.kafka.requests == ["ends"]
 
 
@@ -153,6 +177,58 @@ def test_a_stopped_writer_does_not_hold_the_others(tmp_path, monkeypatch):
     assert (picky.ids, plain.ids, done.records) == ([0], [0, 1, 2], 1)
 
 
+# Errors of a delivery
+
+
+def given_other_shape(world: FollowWorld, name: str) -> None:
+    """A writer that was registered with another setting than its file has now: only a person can help."""
+    world.house.register(Stream(name, kind="other"))
+
+
+def test_a_lost_engine_ends_the_round_as_one_error(tmp_path, monkeypatch):
+    world = FollowWorld.given(PipelineWorld(tmp_path), monkeypatch, Stream("first"), Stream("second"))
+
+    def lose(*given):
+        raise BrokenPipeError("the engine is gone")
+
+    world.write_parts = lose
+    world.is_engine_error = lambda error: isinstance(error, BrokenPipeError)
+    world.kafka.send(b"a")
+    with pytest.raises(BrokenPipeError, match="the engine is gone"):
+        world.follow()
+
+
+def test_a_writer_with_an_error_that_needs_a_person_is_left_out_and_the_others_go_on(tmp_path, monkeypatch):
+    changed, plain = Stream("changed"), Stream("plain")
+    world = FollowWorld.given(PipelineWorld(tmp_path), monkeypatch, changed, plain)
+    given_other_shape(world, "changed")
+    rounds = world.rounds()
+    world.kafka.send(b"a")
+    first = rounds.whole()
+    world.kafka.send(b"b")
+    second = rounds.whole()
+    assert (plain.ids, second.records, second.waiting_since) == ([0, 1], 1, None)
+    assert list(first.needs_person) == list(second.needs_person) == ["changed"]
+    assert "kind was 'other' and is now 'stream'" in first.needs_person["changed"]
+    assert (first.failures, list(second.delivered), changed.prepared) == ([], ["plain"], 0)
+
+
+def test_where_no_other_writer_is_followed_the_error_that_needs_a_person_ends_the_run(world):
+    given_other_shape(world, "stream")
+    world.kafka.send(b"a")
+    with pytest.raises(ShapeChanged):
+        world.follow()
+
+
+def test_a_stopped_writer_is_not_followed(tmp_path, monkeypatch):
+    world = FollowWorld.given(PipelineWorld(tmp_path), monkeypatch, Stream("changed"), Stream("bad", bad={0}))
+    given_other_shape(world, "changed")
+    world.kafka.send(b"a")
+    with pytest.raises(ShapeChanged):
+        world.follow()
+    assert world.house.positions.load("bad").gate is not None
+
+
 def test_with_stop_pipeline_nothing_is_bound_while_a_writer_is_stopped(tmp_path, monkeypatch):
     stream = Stream(bad={1})
     world = FollowWorld.given(PipelineWorld(tmp_path), monkeypatch, stream, on_failure="stop_pipeline")
@@ -180,6 +256,33 @@ def test_a_writer_that_another_run_has_is_left_to_it_and_measured_later(world, s
     world.kafka.send(b"c")
     done = rounds.whole()
     assert (done.records, done.waiting_since) == (2, None)
+
+
+def test_a_writer_that_was_set_back_is_behind_until_it_has_everything(tmp_path, monkeypatch):
+    stream = Stream()
+    world = FollowWorld.given(PipelineWorld(tmp_path), monkeypatch, stream, limits={"max_records_per_run": 2})
+    rounds = world.rounds()
+    for number in range(3):
+        world.kafka.send(b"%d" % number, b"x")
+        rounds.whole()
+    world.house.rewind("stream", -1)
+    done = [rounds.whole() for _ in range(3)]
+    second, third = [one.t for one in Bindings(world.house.control).every()][1:]
+    assert [one.waiting_since for one in done] == [second, third, None]
+    assert [one.is_behind for one in done] == [True, True, False]
+
+
+def test_what_earlier_runs_have_published_is_lacked_too(tmp_path, monkeypatch):
+    limits, house = {"max_records_per_run": 2}, PipelineWorld(tmp_path)
+    world = FollowWorld.given(house, monkeypatch, Stream("first"), limits=limits)
+    rounds = world.rounds()
+    for number in range(3):
+        world.kafka.send(b"%d" % number, b"x")
+        rounds.whole()
+    world.opened = given_opened(house, monkeypatch, Stream("late"), limits=limits)
+    done = world.follow(2, run_id="run-2")
+    second, third = [one.t for one in Bindings(world.house.control).every()][1:]
+    assert [one.waiting_since for one in done] == [second, third]
 
 
 def test_records_that_an_earlier_run_bound_are_finished_first(world, stream, monkeypatch):

@@ -9,8 +9,9 @@ import pytest
 from tests.support.clocks import Clock
 from tests.support.waiting import wait_until
 
-from tidemark.app.follow.rounds import RoundDone
-from tidemark.app.follow.run import FollowRun, RoundFailed, Upkeep
+from tidemark.app.follow.errors import RoundFailed, WritersLeftOut
+from tidemark.app.follow.round_types import RoundDone
+from tidemark.app.follow.run import FollowRun, Upkeep
 from tidemark.clock import SECOND
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.deliver import Delivered
@@ -170,6 +171,32 @@ def test_a_writer_that_fails_with_an_open_gate_is_an_error(rounds, consensus):
         given_run(rounds, consensus).repeat()
 
 
+def test_a_writer_that_a_person_has_to_repair_fails_the_run_at_its_end(rounds, consensus):
+    rounds.records = {3: 40}
+    rounds.results = {
+        1: RoundDone({"plain": Delivered(2)}, needs_person={"stream": "orders/stream: no topic."})
+    }
+    with pytest.raises(WritersLeftOut, match=r"orders: .* orders/stream: no topic\. Repair") as failed:
+        given_run(rounds, consensus).repeat()
+    assert failed.value.needs_person
+    assert (rounds.asked, read_followed(consensus, "orders").records) == (10, 40)
+
+
+def test_a_writer_that_a_person_has_to_repair_is_shown_while_the_others_are_followed(rounds, consensus):
+    seen = []
+    rounds.results = {1: RoundDone({"plain": Delivered(2)}, needs_person={"stream": "no topic."})}
+    run = given_run(rounds, consensus)
+
+    def look() -> bool:
+        run._renew()
+        seen.append(dict(read_followed(consensus, "orders").needs_person))
+        return False
+
+    with pytest.raises(WritersLeftOut):
+        run.repeat(look)
+    assert (seen[0], seen[-1]) == ({}, {"stream": "no topic."})
+
+
 def test_upkeep_is_done_in_its_windows_and_remembered_by_the_next_run(rounds, consensus):
     done: list[str] = []
 
@@ -238,6 +265,19 @@ def test_a_run_that_fails_waits_for_its_merge(rounds, consensus):
     assert merges == ["began", "ended"]
 
 
+def test_a_run_whose_code_was_changed_is_over_within_a_minute(rounds, consensus):
+    began, asked = rounds.clock.now, []
+
+    def is_outdated() -> bool:
+        asked.append((rounds.clock.now - began) / SECOND)
+        return len(asked) == 2
+
+    summary = given_run(rounds, consensus, Upkeep(is_outdated=is_outdated), lasts="1h").repeat()
+    assert summary["ended"] == "over"
+    assert asked == [pytest.approx(60, abs=1.5), pytest.approx(120, abs=2.5)]
+    assert summary["seconds_followed"] == pytest.approx(120, abs=3)
+
+
 def test_other_replicators_are_looked_for_at_the_beginning_and_every_minute(rounds, consensus):
     given_run(rounds, consensus, lasts="3m").repeat()
     assert rounds.looked_for_replicators == 3
@@ -297,6 +337,49 @@ def test_an_attempt_goes_on_after_a_dead_one_with_a_clock_that_is_ahead(rounds, 
     rounds.clock.pass_seconds(60)
     following._renew()
     assert read_followed(consensus, "orders").is_current(rounds.clock.now)
+
+
+def test_a_writer_that_is_behind_gets_whole_rounds_at_once_and_counts_as_lag(rounds, consensus):
+    began = rounds.clock.now
+    lacking = RoundDone({"stream": Delivered(2)}, waiting_since=began - 600 * SECOND, is_behind=True)
+    rounds.results = dict.fromkeys(range(1, 9), lacking)
+    lags = []
+
+    def look() -> bool:
+        lags.append(run._followed.lag)
+        return rounds.wholes == 8
+
+    run = given_run(rounds, consensus)
+    assert run.repeat(look)["ended"] == "stopped"
+    assert (rounds.clock.now - began) / SECOND == pytest.approx(8 * rounds.takes)
+    assert lags[-1] >= 600
+
+
+def seen_in_a_long_round(rounds, consensus, seconds: float, ended: int) -> float:
+    """The lag that the control plane has after so many seconds of a round that has not ended."""
+    run, whole = given_run(rounds, consensus, lasts="1h"), rounds.whole
+    seen = []
+
+    def long(is_stopping) -> RoundDone:
+        if rounds.wholes == ended:
+            rounds.clock.pass_seconds(seconds)
+            run._renew()
+            seen.append(read_followed(consensus, "orders").lag)
+        return whole(is_stopping)
+
+    rounds.whole = long
+    run.repeat(lambda: bool(seen))
+    return seen[0]
+
+
+@pytest.mark.parametrize("ended", [0, 1])
+def test_while_a_round_takes_long_the_lag_grows_with_it(rounds, consensus, ended):
+    rounds.records = {3: 40}
+    assert seen_in_a_long_round(rounds, consensus, 60, ended) == pytest.approx(60, abs=1.5)
+
+
+def test_a_round_that_is_not_overdue_is_no_lag(rounds, consensus):
+    assert seen_in_a_long_round(rounds, consensus, 0.5, 0) == 0.0
 
 
 def test_what_a_held_writer_lacks_is_lag_also_after_rounds_without_anything_new(rounds, consensus):

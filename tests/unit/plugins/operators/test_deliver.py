@@ -41,6 +41,18 @@ def test_open_gates_need_no_task(deliver):
     assert (skipped.value.tasks, instance.pushed) == (["check_gates"], {"return_value": result})
 
 
+def test_a_run_of_follow_after_which_all_gates_are_open_needs_none_either(deliver):
+    from airflow.sdk.exceptions import DownstreamTasksSkipped
+
+    with pytest.raises(DownstreamTasksSkipped):
+        deliver({"rounds": 3, "ended": "over", "stopped": []}, Instance())
+
+
+def test_a_run_of_follow_with_a_stopped_writer_lets_them_run(deliver):
+    result = {"rounds": 3, "ended": "over", "stopped": ["archive"]}
+    assert deliver(result, Instance()) == result
+
+
 @pytest.mark.parametrize(
     "changes",
     [

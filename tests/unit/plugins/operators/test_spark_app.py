@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -79,6 +80,20 @@ def test_an_application_that_wrote_no_summary_fails_with_sparks_own_words(submit
 
     with pytest.raises(ApplicationFailed, match="Error code is: 1"):
         submit(None, fails=True)
+
+
+def test_an_application_of_spark_submit_may_finish_before_airflow_kills_it(submit, monkeypatch):
+    from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+    from tidemark_airflow.operators import spark_app
+
+    order = []
+    monkeypatch.setattr(spark_app, "end_application", lambda mark, pid: order.append((Path(mark).name, pid)))
+    monkeypatch.setattr(SparkSubmitOperator, "on_kill", lambda self: order.append("killed"))
+    operator, _ = submit({"ok": True})
+    operator._hook = SimpleNamespace(_submit_sp=SimpleNamespace(pid=77))
+    operator.on_kill()
+    assert order == [("summary.json", 77), "killed"]
 
 
 def test_a_package_that_is_not_installed_is_named():

@@ -1,0 +1,1 @@
+"""Changes of a keyspace's schema, safe where several processes begin them at once."""

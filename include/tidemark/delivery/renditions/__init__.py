@@ -1,0 +1,1 @@
+"""Outputs whose times readers read, as deliveries keep them: rendition, digests, frontier."""

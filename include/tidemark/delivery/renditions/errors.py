@@ -1,0 +1,52 @@
+"""Why nothing is delivered to an output whose times readers read."""
+
+from tidemark.delivery.errors import DeliveryError
+from tidemark.errors import with_fields
+from tidemark.outputs.model.evidence import Taint
+
+
+@with_fields
+class OutputLeftOver(DeliveryError):
+    """A new writer has the name of one that was forgotten, and whose output readers may still read."""
+
+    needs_person = True
+
+    pipeline: str
+    writer: str
+    place: str
+
+    text = (
+        "{pipeline}/{writer}: a writer of this name was forgotten, and its output is still in {place}: "
+        "readers would take the old rows for the new writer's. Nothing was written, and it was not "
+        "registered. Give the writer another name."
+    )
+
+
+@with_fields
+class RecomputedOtherwise(DeliveryError):
+    """Computing the rows of a time again gave others than those that were committed."""
+
+    needs_person = True
+
+    pipeline: str
+    writer: str
+    number: int
+    taint: Taint
+
+    def __str__(self) -> str:
+        taint = self.taint
+        return (
+            f"{self.pipeline}/{self.writer}: computing the rows of time {taint.t} again gave others: shard "
+            f"{taint.shard} has digest {taint.found} instead of {taint.committed} ({self._code}). Nothing "
+            f"of it was written, and rendition {self.number} is frozen: readers keep the times before its "
+            "frontier. Find what is not the same each time, such as a clock in a function, then build the "
+            f"next rendition: tidemark renditions build {self.pipeline} {self.writer}"
+        )
+
+    @property
+    def _code(self) -> str:
+        before, now = self.taint.committed_code, self.taint.found_code
+        changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+        if changed:
+            return f"changed code: {', '.join(changed)}"
+        return f"the same code: {', '.join(sorted(now)) or 'no functions'}"

@@ -1,0 +1,166 @@
+"""Verification of a collection: the digests of its newest bindings, three times.
+
+They are computed from the log, read as they were committed, and computed from the rows in Cassandra. All
+three have to be equal. A sample leaves out bindings with very many messages, because they are computed in
+this process. Nothing is written here.
+"""
+
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from tidemark.delivery.binding_steps import error_text
+from tidemark.delivery.published_log import PublishedLog, read_messages
+from tidemark.delivery.state.positions import Positions, refuse_other_shape
+from tidemark.delivery.state.writer_state import WriterState
+from tidemark.delivery.target import TargetVerdict, compare, replaced
+from tidemark.delivery.writer import BadMessage, TargetMissing, Writing, Written
+from tidemark.log.model.binding import Binding
+from tidemark.log.model.manifest import LogFile
+from tidemark.outputs.model.digest import ShardDigest, TimeDigests
+from tidemark.verification.outputs.found import Extent, OutputDifference, OutputProblem, OutputVerification
+from tidemark.writers.collection.writer import CollectionWriter
+
+NO_DIGESTS = "bindings without committed digests"
+TOO_MANY = "bindings with too many messages for a sample: --all compares them too"
+MOST_MESSAGES = 100_000
+"""The most messages of a binding that is compared in a sample."""
+
+
+class _NoLease:
+    """The lease of a computation that writes nothing."""
+
+    def check(self) -> None:
+        """Nothing is written, so another process may write."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreeDigests:
+    """The digests of one binding.
+
+    Attributes:
+        binding: The binding.
+        committed: As they were committed.
+        stored: Those of the rows in Cassandra.
+        computed: Those of the log; None where compaction may have removed messages.
+    """
+
+    binding: Binding
+    committed: TimeDigests
+    stored: TimeDigests
+    computed: TimeDigests | None
+
+    @property
+    def difference(self) -> OutputDifference | None:
+        """What is different; None where nothing is."""
+        there, expected = self.stored.total.count, self.committed.total.count
+        if self.computed is not None and self.computed != self.committed:
+            what = f"the log makes rows with digest {self.computed.total} now, not {self.committed.total}"
+            return _difference(OutputProblem.CONTENT, self.binding, what)
+        if there < expected:
+            what = f"{expected - there:,} of its {expected:,} rows are missing"
+            return _difference(OutputProblem.MISSING, self.binding, what)
+        if self.stored != self.committed:
+            what = f"its rows in Cassandra have digest {self.stored.total}, not {self.committed.total}"
+            return _difference(OutputProblem.CONTENT, self.binding, what)
+        return None
+
+
+def verify_collection(
+    writer: CollectionWriter, log: PublishedLog, positions: Positions, state: WriterState, extent: Extent
+) -> OutputVerification:
+    """Verify the newest bindings at or below the position, all of them, or those that are named by their
+    time."""
+    began = time.monotonic()
+    refuse_other_shape(state, writer.shape)
+    if gone := _target_problem(writer, state):
+        return _result(state, began, 0, [gone], {})
+    acknowledged = positions.acknowledged(writer.name)
+    found: list[OutputDifference] = []
+    unproven: dict[str, int] = {}
+    count = 0
+    for binding, files in _chosen(log, state, extent):
+        body = positions.digests(writer.name, binding.t)
+        if body is None:
+            unproven[NO_DIGESTS] = unproven.get(NO_DIGESTS, 0) + 1
+            continue
+        is_named = extent.everything or str(binding.t) in extent.names
+        if not is_named and sum(file.most(binding.base, binding.end) for file in files) > MOST_MESSAGES:
+            unproven[TOO_MANY] = unproven.get(TOO_MANY, 0) + 1
+            continue
+        count += 1
+        committed, stored = TimeDigests.from_json(body), writer.target.digests(binding.t)
+        try:
+            is_whole = binding.base >= log.manifest.compacted_below
+            computed = _computed(writer, binding, files, log, acknowledged) if is_whole else None
+        except BadMessage as bad:
+            found.append(_difference(OutputProblem.CONTENT, binding, error_text(bad)))
+            continue
+        if difference := ThreeDigests(binding, committed, stored, computed).difference:
+            found.append(difference)
+    return _result(state, began, count, found, unproven)
+
+
+def _target_problem(writer: CollectionWriter, state: WriterState) -> OutputDifference | None:
+    where = f"table {writer.place}"
+    try:
+        present = writer.identify()
+    except TargetMissing:
+        what = "it does not exist"
+    else:
+        if compare(state, present) is not TargetVerdict.REPLACED:
+            return None
+        what = str(replaced(state, present))
+    return OutputDifference(OutputProblem.REPLACED, where, what, 0, state.position)
+
+
+def _chosen(
+    log: PublishedLog, state: WriterState, extent: Extent
+) -> Iterator[tuple[Binding, Sequence[LogFile]]]:
+    """The bindings to compare, newest first."""
+    wanted, count = set(extent.names), 0
+    for binding in log.bindings.before():
+        if binding.end > state.position:
+            continue
+        if not extent.everything and count >= extent.sample and not wanted:
+            return
+        if extent.everything or count < extent.sample or str(binding.t) in wanted:
+            yield binding, log.manifest.files_of(binding)
+        wanted.discard(str(binding.t))
+        count += 1
+
+
+def _computed(
+    writer: CollectionWriter,
+    binding: Binding,
+    files: Sequence[LogFile],
+    log: PublishedLog,
+    acknowledged: Collection[int],
+) -> TimeDigests:
+    trial, total = writer.trial(), Written()
+    for part in writer.cut(binding, files):
+        total += trial.write(part, Writing(read_messages(log.folder, part, acknowledged), _NoLease()))
+    return TimeDigests(binding.t, total.digests or (ShardDigest(),) * writer.declared.shards)
+
+
+def _difference(problem: OutputProblem, binding: Binding, what: str) -> OutputDifference:
+    return OutputDifference(problem, str(binding.t), what, binding.base, binding.end)
+
+
+def _result(
+    state: WriterState,
+    began: float,
+    count: int,
+    differences: Sequence[OutputDifference],
+    not_provable: dict[str, int],
+) -> OutputVerification:
+    return OutputVerification(
+        state.pipeline,
+        state.name,
+        "collection",
+        state.position,
+        {"bindings": count},
+        tuple(sorted(differences, key=lambda one: one.first_id)),
+        not_provable,
+        time.monotonic() - began,
+    )

@@ -1,0 +1,21 @@
+"""Errors of collection writers."""
+
+from tidemark.errors import with_fields
+from tidemark.writers.errors import WriterError
+
+
+@with_fields
+class TablesNotEmpty(WriterError):
+    """The tables of a new collection have rows already."""
+
+    needs_person = True
+
+    pipeline: str
+    writer: str
+    table: str
+
+    text = (
+        "{pipeline}/{writer}: table {table} has rows already, or its table of changes has: of a writer that "
+        "was forgotten, or of another program. Old and new rows would mix. Nothing was written. Give the "
+        "writer another table, or drop both tables where nothing reads them, and run again."
+    )

@@ -1,0 +1,100 @@
+"""What a collection writer does with Cassandra: the one door of the kind to its tables.
+
+Tests put tables in memory in its place. Nothing here decides which rows there are.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from tidemark.cassandra.session import connect, server_time
+from tidemark.collection.model.keys import Key
+from tidemark.collection.model.row import CollectionRow
+from tidemark.collection.tables.changes import digest_of_stored
+from tidemark.collection.tables.create import create_collection
+from tidemark.collection.tables.identity import identify
+from tidemark.collection.tables.key_origins import Origins, key_origins
+from tidemark.collection.tables.layout import CollectionPlace
+from tidemark.collection.tables.scanning import keys_changed
+from tidemark.collection.tables.tables import CollectionTables
+from tidemark.collection.tables.writing import RowWriter
+from tidemark.connections import CassandraConnection
+from tidemark.delivery.writer import TargetIdentity
+from tidemark.outputs.model.digest import TimeDigests
+
+NEVER = 0
+"""A time that no binding has: what is written for it is seen by no reader."""
+
+
+class AddsRows(Protocol):
+    """Adds rows that are durable when the writing ends."""
+
+    def add(self, rows: Iterable[CollectionRow]) -> None:
+        """Add rows in any order."""
+
+
+@dataclass(frozen=True)
+class CollectionTarget:
+    """The tables of one collection.
+
+    Attributes:
+        connection: Cassandra.
+        place: The tables.
+    """
+
+    connection: CassandraConnection
+    place: CollectionPlace
+
+    def create(self) -> None:
+        """Create the tables where they are missing; refuses others of the same names."""
+        create_collection(connect(self.connection), self.place)
+
+    def identify(self) -> TargetIdentity:
+        """The identity of the tables as they are now. Raises CollectionMissing."""
+        return identify(connect(self.connection), self.place)
+
+    def is_empty(self) -> bool:
+        """Whether there is no row and no change in them."""
+        session = connect(self.connection)
+        for table in (self.place.rows, self.place.changes):
+            statement = session.prepare(f"SELECT * FROM {table.cql_name} LIMIT 1")
+            statement.consistency_level = self._tables.consistency
+            if session.execute(statement).one():
+                return False
+        return True
+
+    def origins(self, t: int, keys: Iterable[Key]) -> Origins:
+        """See ``key_origins``."""
+        return key_origins(self._tables, t, keys)
+
+    @contextmanager
+    def writing(self, check: Callable[[], None]) -> Iterator[AddsRows]:
+        """Write rows; all are acknowledged when the block ends. ``check`` is called before every batch."""
+        with self._tables.bulk(check) as bulk:
+            rows = RowWriter(self._tables, bulk)
+            yield rows
+            rows.finish()
+
+    def discard(self, rows: Iterable[CollectionRow]) -> None:
+        """Delete exactly these rows, whether they are there or not."""
+        self._tables.discard(rows)
+
+    def digests(self, t: int) -> TimeDigests:
+        """The digests of the rows that are stored for a time."""
+        return digest_of_stored(self._tables, t)
+
+    def try_using(self) -> None:
+        """Ask Cassandra for the time, then read and write at the consistency of a delivery.
+
+        The writes delete what no binding has.
+        """
+        server_time(connect(self.connection))
+        tables = self._tables
+        list(keys_changed(tables, 0, NEVER))
+        with tables.bulk() as bulk:
+            tables.drop_changes(bulk, NEVER)
+
+    @property
+    def _tables(self) -> CollectionTables:
+        return CollectionTables.of(connect(self.connection), self.place)
