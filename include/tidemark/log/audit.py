@@ -8,7 +8,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
-from functools import cache
+from functools import lru_cache
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import with_fields
@@ -91,17 +92,23 @@ def judge(
         return {one["expectation_config"]["meta"]["place"]: one for one in told}
 
     # To find violating rows takes most of an evaluation, so only the rules that are not met look for them.
-    found = evaluate(range(len(declared)), "BOOLEAN_ONLY")
-    violated = [place for place, one in found.items() if not one["success"]]
-    if violated:
-        found |= evaluate(
-            violated,
-            {
-                "result_format": "SUMMARY",  # COMPLETE would fetch every violating row
-                "partial_unexpected_count": most,
-                "unexpected_index_column_names": [*identified_by],
-            },
-        )
+    try:
+        found = evaluate(range(len(declared)), "BOOLEAN_ONLY")
+        violated = [place for place, one in found.items() if not one["success"]]
+        if violated:
+            found |= evaluate(
+                violated,
+                {
+                    "result_format": "SUMMARY",  # COMPLETE would fetch every violating row
+                    "partial_unexpected_count": most,
+                    "unexpected_index_column_names": [*identified_by],
+                },
+            )
+    finally:
+        # The source of the batch stays, and would keep these rows until the next batch.
+        kept = batch.data.execution_engine.batch_manager
+        kept.reset_batch_cache()
+        kept.batch_data_cache.clear()
     return [_judgement(pipeline, title, one, found[place]) for place, (title, one) in enumerate(declared)]
 
 
@@ -140,31 +147,37 @@ def _always(rows_read: int) -> Iterator[tuple[str, ExpectationDeclaration]]:
 
 def pandas_batch(frame: Any, name: str) -> "Batch":
     """A batch of a pandas DataFrame."""
-    return _batch("add_pandas", frame, name)
+    return _whole("add_pandas", frame, name)
 
 
 def spark_batch(frame: Any, name: str) -> "Batch":
-    """A batch of a Spark DataFrame."""
-    return _batch("add_spark", frame, name)
+    """A batch of a Spark DataFrame, which the engine does not keep.
+
+    By default Great Expectations has it kept, and an engine that stays up would never let go of it. Most
+    metrics of an evaluation are computed by one query, and a query reads only the columns that it needs.
+    """
+    return _whole("add_spark", frame, name, persist=False)
 
 
-def _batch(add_source: str, frame: Any, name: str) -> "Batch":
-    batch: Batch = _whole_frames(add_source, name).get_batch(batch_parameters={"dataframe": frame})
+def _whole(add_source: str, frame: Any, name: str, **settings: Any) -> "Batch":
+    definition = _whole_frames(add_source, name, get_ident(), **settings)
+    batch: Batch = definition.get_batch(batch_parameters={"dataframe": frame})
     return batch
 
 
-@cache
-def _whole_frames(add_source: str, name: str) -> Any:
+@lru_cache(maxsize=16)
+def _whole_frames(add_source: str, name: str, thread: int, **settings: Any) -> Any:
     """The definition of batches that are whole DataFrames of one kind.
 
-    One per process and name: to make a context and a source takes longer than to evaluate a small capture.
+    Kept, because to make a context and a source takes longer than to evaluate a small capture. Every thread
+    has its own: all batches of a source have the same id, under which their rows are found.
     """
     prepare_audit()
     import great_expectations as gx
 
     context: Any = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
-    source = getattr(context.data_sources, add_source)(name)
+    source = getattr(context.data_sources, add_source)(name, **settings)
     return source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("all")
 
 
