@@ -14,7 +14,7 @@ from typing import Protocol
 
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.bind import OffsetsLost, close_for_losses
-from tidemark.log.errors import RecordsMissing
+from tidemark.log.errors import FileMissing, RecordsMissing
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.audit_result import AuditRecord, Judgement
 from tidemark.log.model.binding import Available, Binding, Slice
@@ -62,7 +62,7 @@ def capture(
     if captured is None:
         folder.require_writable(binding.t)
         slices = plan_slices(control, binding, still_available, now)
-        captured = write_files(folder, binding, slices, engine, is_declared)
+        captured = write_or_find_recorded(folder, binding, slices, engine, is_declared)
         reach(FaultPoint.CAPTURE_FILES_WRITTEN)
         folder.write_captured(captured)
         reach(FaultPoint.CAPTURE_RECORDED)
@@ -89,6 +89,28 @@ def plan_slices(
         close_for_losses(control, lost, now)
         raise lost
     return slices
+
+
+def write_or_find_recorded(
+    folder: LogFolder,
+    binding: Binding,
+    slices: Sequence[Slice],
+    engine: CaptureEngine,
+    is_declared: Callable[[str], bool],
+) -> Captured:
+    """Write the files of a binding, or find those that another attempt has recorded meanwhile.
+
+    Once a binding is published, the staging areas of its other attempts are removed, whatever these have
+    still in them: what such an attempt has found there says nothing about the binding.
+    """
+    try:
+        written = write_files(folder, binding, slices, engine, is_declared)
+    except FileMissing:
+        recorded = folder.read_captured(binding.t)
+        if recorded is None:
+            raise
+        return recorded
+    return folder.read_captured(binding.t) or written
 
 
 def write_files(

@@ -11,8 +11,8 @@ from tests.support.given_reader import GivenCapture, GivenReader, Records
 from tests.support.log_samples import given_binding
 
 from tidemark.kafka.source_topics import SourceTopics
-from tidemark.log.capture import check_files, write_files
-from tidemark.log.errors import RecordsMissing
+from tidemark.log.capture import check_files, write_files, write_or_find_recorded
+from tidemark.log.errors import FileMissing, RecordsMissing
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
 from tidemark.log.model.binding import Slice
 from tidemark.log.model.captured import Captured
@@ -131,6 +131,18 @@ def test_a_record_that_the_binding_does_not_own_is_refused(tmp_path):
 def test_what_is_left_of_a_slice_is_a_file_of_its_own_name(tmp_path):
     (file,) = write(tmp_path, {("invoices", 0): {12: b"i12"}}, [Slice("invoices", 0, 11, 13)]).files
     assert (file.path, file.first_id) == ("files/00000000000000000101-00000000000000000102.parquet", 102)
+
+
+def test_a_staged_file_that_is_gone_without_another_capture_is_missing(tmp_path):
+    class SweptFolder(LogFolder):
+        def files_in(self, area: str) -> list[str]:
+            return [*super().files_in(area), f"{area}/swept.parquet"]
+
+    engine = GivenCapture(None, partial(GivenReader, RECORDS))
+    with pytest.raises(FileMissing, match="swept.parquet is missing"):
+        write_or_find_recorded(
+            SweptFolder("orders", str(tmp_path)), BINDING, BINDING.slices, engine, lambda _: True
+        )
 
 
 # Statistics

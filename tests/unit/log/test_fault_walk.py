@@ -3,7 +3,7 @@
 Here with consensus in memory and files on disk; ``tests/system/test_log_faults.py`` kills real processes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -59,7 +59,7 @@ class World(LogWorld):
         """One run, from bind to publish."""
         binding = bind(self.control, self.available, LIMIT, NOW, run_id)
         if binding is not None:
-            engine = RowsEngine(self._messages, [self.judgement])
+            engine = RowsEngine(self.messages, [self.judgement])
             capture(self.control, self.folder, binding, engine, lambda _: self.available, NOW)
             publish(self.control, self.folder, binding, SEGMENT_BYTES, NOW)
 
@@ -89,7 +89,7 @@ class World(LogWorld):
         log = read_log(self.control, self.folder)
         return {"bindings": rows, "files": files, "log": log, "gate": self.control.log_gate()}
 
-    def _messages(self, binding: Binding, s: Slice) -> list[pa.RecordBatch]:
+    def messages(self, binding: Binding, s: Slice) -> list[pa.RecordBatch]:
         values = {offset: self.records[s.partition][offset] for offset in range(s.lower, s.upper)}
         return [given_messages(binding, s.topic, s.partition, values)]
 
@@ -129,6 +129,34 @@ def test_two_runs_at_once_end_like_one(tmp_path, at_point, point):
     at_point(point, lambda: world.replicate("overtaking"))
 
     world.replicate("slow")
+
+    assert world.state() == expected_after(tmp_path / "one", lambda w: w.replicate("one"))
+
+
+@pytest.mark.parametrize("files_left", [0, 1])
+def test_a_run_whose_staged_files_were_swept_takes_what_the_other_has_captured(tmp_path, files_left):
+    world = World(tmp_path / "two")
+
+    class OvertakenEngine(RowsEngine):
+        def write_records(self, binding: Binding, slices: Sequence[Slice], area: str) -> int:
+            count = super().write_records(binding, slices, area)
+            staged = {path: path.read_bytes() for path in sorted(Path(area).iterdir())}
+            world.replicate("overtaking")
+            for path in list(staged)[:files_left]:  # a sweep in progress: some of its files are left
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(staged[path])
+            return count
+
+    binding = bind(world.control, world.available, LIMIT, NOW, "slow")
+    capture(
+        world.control,
+        world.folder,
+        binding,
+        OvertakenEngine(world.messages, [world.judgement]),
+        lambda _: world.available,
+        NOW,
+    )
+    publish(world.control, world.folder, binding, SEGMENT_BYTES, NOW)
 
     assert world.state() == expected_after(tmp_path / "one", lambda w: w.replicate("one"))
 

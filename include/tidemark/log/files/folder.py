@@ -222,8 +222,8 @@ class Folder:
         return found.hexdigest()
 
     def size(self, path: str) -> int:
-        """The size of a file in bytes."""
-        return int(self._fs.get_file_info(self.at(path)).size)
+        """The size of a file in bytes; raises ``FileMissing``."""
+        return self.condition(path).size
 
     def condition(self, path: str) -> FileStamp:
         """The size and modification time of a file; raises ``FileMissing``."""
