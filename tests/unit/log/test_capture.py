@@ -139,7 +139,7 @@ def test_a_staged_file_that_is_gone_without_another_capture_is_missing(tmp_path)
             return [*super().files_in(area), f"{area}/swept.parquet"]
 
     engine = GivenCapture(None, partial(GivenReader, RECORDS))
-    with pytest.raises(FileMissing, match="swept.parquet is missing"):
+    with pytest.raises(FileMissing, match=r"swept\.parquet is missing"):
         write_or_find_recorded(
             SweptFolder("orders", str(tmp_path)), BINDING, BINDING.slices, engine, lambda _: True
         )
