@@ -7,7 +7,7 @@ name. No check opens a connection, so none can tell whether a topic, a keyspace 
 import os
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from re import _parser  # type: ignore[attr-defined]  # the only way to get the syntax tree
 from typing import Any
@@ -30,6 +30,8 @@ CQL_RESERVED = """
     revoke schema select set table to token truncate unlogged unset update use using view where with
 """
 
+_DERIVED_CQL = re.compile(r".*_r[0-9]+")
+_DERIVED_NAME = re.compile(r".*\.r[0-9]+")
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -87,6 +89,36 @@ def identifier(text: str) -> str:
         raise ValueError(f"is `{text}`, a reserved word of CQL. Choose another name.")
     if len(text) > 48:
         raise ValueError("is longer than 48 characters, Cassandra's limit. Shorten it.")
+    return text
+
+
+def not_derived(text: str) -> str:
+    """A CQL name that is not the one of a rendition, such as ``orders_r2``."""
+    if _DERIVED_CQL.fullmatch(text):
+        raise ValueError(
+            f"is `{text}`. Names that end in `_r` and a number belong to the renditions of writers. Choose "
+            "another name."
+        )
+    return text
+
+
+def own_topic(text: str) -> str:
+    """A topic that a writer sends to: its name is not the one of a rendition, such as ``orders.r2``."""
+    if _DERIVED_NAME.fullmatch(text):
+        raise ValueError(
+            f"is `{text}`. Topics that end in `.r` and a number belong to the renditions of writers. Choose "
+            "another name."
+        )
+    return text
+
+
+def own_location(text: str) -> str:
+    """A folder of a writer: its name is not the one of a rendition, such as ``orders.r2``."""
+    if _DERIVED_NAME.fullmatch(text.rstrip("/")):
+        raise ValueError(
+            f"is {quoted(text)}. Folders that end in `.r` and a number belong to the renditions of writers. "
+            "Choose another name."
+        )
     return text
 
 
@@ -212,6 +244,26 @@ def overlap(one: str, other: str) -> bool:
     """Whether two locations are the same folder or one contains the other; compares the texts only."""
     shorter, longer = sorted((_parts(one), _parts(other)), key=len)
     return longer[: len(shorter)] == shorter
+
+
+def overlap_of_renditions(written: str, other: str) -> bool:
+    """Whether ``other`` lies inside a folder that a rendition of the writer with ``written`` would get."""
+    folder, found = _parts(written), _parts(other)
+    if found[: len(folder) - 1] != folder[:-1] or len(found) < len(folder) or len(folder) <= ROOTS:
+        return False
+    return re.fullmatch(re.escape(folder[-1]) + r"\.r[0-9]+", found[len(folder) - 1]) is not None
+
+
+def topics_of_renditions(written: str, topics: Iterable[str], prefixes: Iterable[str]) -> Iterator[str]:
+    """Those topics and prefixes that match what renditions of the writer to ``written`` would get."""
+    derived = re.compile(re.escape(written) + r"\.r[0-9]+")
+    yield from (topic for topic in topics if derived.fullmatch(topic))
+    begin = f"{written}.r"
+    yield from (prefix for prefix in prefixes if begin.startswith(prefix) or derived.fullmatch(prefix))
+
+
+ROOTS = 2
+"""The parts of a location before its folders: scheme and authority."""
 
 
 def _parts(place: str) -> list[str]:

@@ -25,8 +25,8 @@ from tidemark.pipeline.writers import (
     never_at,
 )
 
-Keyspace = Annotated[str, AfterValidator(checks.keyspace)]
-Table = Annotated[str, AfterValidator(checks.identifier)]
+Keyspace = Annotated[str, AfterValidator(checks.keyspace), AfterValidator(checks.not_derived)]
+Table = Annotated[str, AfterValidator(checks.identifier), AfterValidator(checks.not_derived)]
 
 _NOT_SIMPLE = (
     "is not a key of SimpleStrategy. Use `replication_factor`; factors per data centre need "
@@ -119,6 +119,7 @@ class JournalDeclaration(WriterDeclaration):
     """Writes kafka-journal's tables in Cassandra."""
 
     formats: ClassVar[frozenset[str] | None] = frozenset({KAFKA_JOURNAL})
+    unshaping: ClassVar[frozenset[str]] = WriterDeclaration.unshaping | {"replication", "consistency"}
     not_here: ClassVar[Mapping[str, str]] = {
         "transforms": "A journal takes no transforms: its readers rely on what producers sent. Remove it."
     }
@@ -147,3 +148,16 @@ class JournalDeclaration(WriterDeclaration):
         """See ``WriterDeclaration``: a keyspace holds every topic once."""
         identity = (ConnectionType.CASSANDRA, self.connection, self.keyspace)
         yield TargetClaim("keyspace", self.keyspace, identity, per_topic=True)
+
+    @property
+    def place(self) -> str:
+        """See ``WriterDeclaration``: the keyspace."""
+        return self.keyspace
+
+    def sibling(self, place: str, number: int) -> str:
+        """See ``WriterDeclaration``."""
+        return checks.identifier(f"{place}_r{number}")
+
+    def at_place(self, place: str) -> Self:
+        """See ``WriterDeclaration``."""
+        return self.model_copy(update={"keyspace": place})

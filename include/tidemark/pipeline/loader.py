@@ -59,6 +59,20 @@ def conflicts(pipeline: Pipeline, earlier: Iterable[tuple[Path, Pipeline]]) -> I
                 if checks.overlap(path, taken):
                     shared = f"which shares a folder with {dotted(other_place)} of {file}"
                     yield Finding(place, f"{dotted(place)} is {quoted(path)}, {shared}. {_OWN}")
+        yield from _folders_of_renditions(pipeline, other, file)
+
+
+def _folders_of_renditions(pipeline: Pipeline, other: Pipeline, file: Path) -> Iterator[Finding]:
+    for place, path in pipeline.locations:
+        for other_place, taken in other.folders_of_renditions:
+            if checks.overlap_of_renditions(taken, path):
+                inside = f"inside a folder that a rendition of {dotted(other_place)} of {file} would get"
+                yield Finding(place, f"{dotted(place)} is {quoted(path)}, {inside}. {_OWN}")
+    for place, path in pipeline.folders_of_renditions:
+        for other_place, taken in other.locations:
+            if checks.overlap_of_renditions(path, taken):
+                inside = f"whose renditions would get the folder around {dotted(other_place)} of {file}"
+                yield Finding(place, f"{dotted(place)} is {quoted(path)}, {inside}. {_OWN}")
 
 
 def _same_targets(pipeline: Pipeline, other: Pipeline, file: Path) -> Iterator[Finding]:

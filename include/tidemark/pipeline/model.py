@@ -123,6 +123,14 @@ class Pipeline(Declaration):
                     yield ("writers", i, claim.key), claim.path
 
     @property
+    def folders_of_renditions(self) -> Iterator[tuple[Place, str]]:
+        """The folders of writers whose renditions get folders beside them, with the key that names each."""
+        for i, writer in enumerate(self.writers):
+            for claim in writer.claims():
+                if isinstance(claim, FolderClaim) and claim.has_renditions:
+                    yield ("writers", i, claim.key), claim.path
+
+    @property
     def targets(self) -> Iterator[tuple[Place, TargetClaim | TopicClaim]]:
         """Everything but folders that its writers claim for themselves, with the key that names it."""
         for i, writer in enumerate(self.writers):
@@ -203,6 +211,14 @@ class Pipeline(Declaration):
                     f"is `{claim.shown}`, which this pipeline reads: it would feed itself forever. "
                     "Write to another topic, or read others.",
                 )
+            elif is_topic and claim.has_renditions:
+                read = checks.topics_of_renditions(claim.topic, source.topics, source.topic_prefixes)
+                for topic in read:
+                    yield Finding(
+                        place,
+                        f"is `{claim.topic}`, and this pipeline reads `{topic}`: a rendition of the writer "
+                        "would feed the pipeline. Write to another topic, or read others.",
+                    )
 
     def _letters_misdirected(self) -> Iterator[Finding]:
         if self.dead_letters is None:
@@ -238,6 +254,14 @@ class Pipeline(Declaration):
                         place,
                         f"is {quoted(path)}, which shares a folder with {dotted(other_place)}. "
                         "Give each a folder of its own.",
+                    )
+        for place, path in self.folders_of_renditions:
+            for other_place, other in locations:
+                if checks.overlap_of_renditions(path, other):
+                    yield Finding(
+                        other_place,
+                        f"is {quoted(other)}, inside a folder that a rendition of {dotted(place)} would get. "
+                        "Give it a folder of its own.",
                     )
 
 

@@ -8,14 +8,15 @@ sub-package per kind.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from pydantic import AfterValidator, BeforeValidator, SerializeAsAny, ValidationInfo
 
 from tidemark.errors import did_you_mean
 from tidemark.pipeline.extensions import ExtensionPoint, UnknownKind
-from tidemark.pipeline.parts import Declaration, Expression, Name, read_as
+from tidemark.pipeline.parts import Declaration, Duration, Expression, Name, read_as
 from tidemark.pipeline.problems import Disagreement, Finding, quoted
 
 
@@ -41,6 +42,8 @@ class FolderClaim(NamedTuple):
 
     key: str
     path: str
+    has_renditions: bool = False
+    """Whether renditions of the writer get folders beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ class TopicClaim:
     key: str
     connection: str
     topic: str
+    has_renditions: bool = False
+    """Whether renditions of the writer get topics with names derived from it."""
     per_topic = False
 
     @property
@@ -109,17 +114,38 @@ NOT_RECREATED = never_at(
 )
 
 
+class OnChange(StrEnum):
+    """What happens where a setting in the file differs from the active rendition's.
+
+    Attributes:
+        REPORT: Runs and the status say so; an operator decides.
+        REBUILD: The next rendition is built with the setting, unless an earlier one had it.
+    """
+
+    REPORT = "report"
+    REBUILD = "rebuild"
+
+
+_LOOKED_AFTER = frozenset({"on_change", "soak", "expect", "connection", "reconcile"})
+
+
 class WriterDeclaration(Declaration):
     """The keys that every writer has. A kind adds its own keys, and overrides the attributes and methods
     below where its writers need something else."""
 
     formats: ClassVar[frozenset[str] | None] = None
     """The source formats it understands; None for all."""
+    unshaping: ClassVar[frozenset[str]] = _LOOKED_AFTER
+    """Keys that say how the output is built, kept, reached or looked after, not what it holds. They are no
+    settings of a rendition: a change applies to all of them at once."""
 
     name: Name
     kind: str
     namespaces: Expression = ".*"
     start: Annotated[WriterStart, NOT_RECREATED] = WriterStart.EARLIEST
+    on_change: OnChange = OnChange.REPORT
+    soak: Duration = timedelta(hours=24)
+    """How long a rendition that was superseded is still delivered to, so that readers can return to it."""
 
     @property
     def needs_every_message(self) -> bool:
@@ -134,6 +160,27 @@ class WriterDeclaration(Declaration):
         """The external resources that belong to this writer alone: two writers with the same claim are
         refused."""
         return ()
+
+    # Optional: renditions, each at a place of its own
+
+    @property
+    def place(self) -> str:
+        """Where its output is: a keyspace, path, topic or table. Empty for a kind that has no renditions
+        after the first."""
+        return ""
+
+    def sibling(self, place: str, number: int) -> str:
+        """The place of rendition ``number``, beside the declared ``place`` and never inside of it.
+
+        Called with the declared place of the writer, not with that of another rendition.
+        """
+        raise TypeError(f"writers of kind {self.kind} have one rendition only")
+
+    def at_place(self, place: str) -> Self:
+        """The declaration of a rendition that is kept at another place."""
+        if place != self.place:
+            raise TypeError(f"writers of kind {self.kind} have one rendition only")
+        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,3 +181,15 @@ def test_a_default_keyspace_is_reported_on_the_line_of_its_writer(loads):
 def test_shared_topics(one, other, shared):
     assert shared_topics(KafkaSource(**one), KafkaSource(**other)) == shared
     assert shared_topics(KafkaSource(**other), KafkaSource(**one)) == shared
+
+
+@pytest.mark.parametrize(("first", "second"), [("/archive", "/archive.r2/b"), ("/archive.r2/b", "/archive")])
+def test_no_writer_has_a_folder_inside_that_of_another_ones_rendition(loads, first, second):
+    going_on, problems = loads(a=files("a", first), b=files("b", second))
+    assert going_on == ["a"]
+    ((_, _, text),) = problems
+    assert "rendition" in text
+
+
+def test_a_folder_whose_name_only_begins_like_that_of_a_rendition_is_free(loads):
+    assert loads(a=files("a", "/archive"), b=files("b", "/archive.raw/b")) == (["a", "b"], [])

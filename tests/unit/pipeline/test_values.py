@@ -225,3 +225,26 @@ def test_a_kind_that_does_not_exist(tmp_path, kind, said):
 )
 def test_an_expression_that_is_refused(tmp_path, expression, said):
     check(tmp_path, JOURNAL + f"    namespaces: '{expression}'\n", 6, said)
+
+
+@pytest.mark.parametrize("name", ["orders_r2", "orders_r10", "a_r0"])
+def test_keyspaces_of_renditions_are_reserved(tmp_path, name):
+    check(tmp_path, JOURNAL + f"    keyspace: {name}\n", 6, "belong to the renditions")
+
+
+@pytest.mark.parametrize("path", ["/data/archive.r2", "/data/archive.r12/"])
+def test_folders_of_renditions_are_reserved(tmp_path, path):
+    check(tmp_path, ARCHIVE + f"    path: {path}\n", 6, "belong to the renditions")
+
+
+COPY = HEAD + "writers:\n  - name: copy\n    kind: kafka\n"
+
+
+def test_topics_of_renditions_are_reserved(tmp_path):
+    check(tmp_path, COPY + "    topic: copies.r2\n", 6, "belong to the renditions")
+
+
+@pytest.mark.parametrize("read", ["{topics: [copies.r2]}", "{topic_prefixes: [copies.r]}"])
+def test_a_pipeline_does_not_read_the_topics_of_its_renditions(tmp_path, read):
+    content = COPY.replace("{topics: [orders]}", read) + "    topic: copies\n"
+    check(tmp_path, content, 6, "a rendition of the writer would feed the pipeline")

@@ -3,7 +3,7 @@ writer."""
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -68,6 +68,8 @@ def check_table(text: str) -> str:
 class CollectionDeclaration(WriterDeclaration):
     """Writes rows by key into a table of Cassandra, in every version that they had."""
 
+    unshaping: ClassVar[frozenset[str]] = WriterDeclaration.unshaping | {"keep", "replication", "consistency"}
+
     kind: Literal["collection"]
     keyspace: Keyspace = "collections"
     table: Annotated[str, AfterValidator(check_table)] | None = None
@@ -114,6 +116,20 @@ class CollectionDeclaration(WriterDeclaration):
         for table in (self.table_name, self.table_name + CHANGES):
             identity = (ConnectionType.CASSANDRA, self.connection, self.keyspace, table)
             yield TargetClaim(key, f"{self.keyspace}.{table}", identity)
+
+    @property
+    def place(self) -> str:
+        """See ``WriterDeclaration``: ``keyspace.table``."""
+        return f"{self.keyspace}.{self.table_name}"
+
+    def sibling(self, place: str, number: int) -> str:
+        """See ``WriterDeclaration``."""
+        return f"{place}_r{number}"
+
+    def at_place(self, place: str) -> Self:
+        """See ``WriterDeclaration``."""
+        keyspace, _, table = place.partition(".")
+        return self.model_copy(update={"keyspace": keyspace, "table": table})
 
     @model_validator(mode="before")
     @classmethod

@@ -54,8 +54,6 @@ MESSAGES_A_PART = 250_000
 """The messages of one part."""
 BINDINGS_COMPARED = 1
 """The bindings that are compared with the log after a delivery."""
-NOT_SETTINGS = frozenset({"keep", "replication", "consistency"})
-"""Keys that say how the rows are kept, not what they are."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,7 @@ class CollectionWriter(Writer):
 
     def timed_output(self) -> TimedOutput:
         """See ``Writer.timed_output``."""
-        settings = settings_of(self.declared, self.shape, NOT_SETTINGS)
+        settings = settings_of(self.declared, self.shape, self.declared.unshaping)
         code = _code_of(tuple(modules_called(self.declared.transforms)))
         return TimedOutput(settings, code, str(self.place), self.declared.shards)
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from tidemark.connections import Connections
+from tidemark.pipeline import checks
 from tidemark.pipeline.model import Pipeline
 from tidemark.pipeline.parts import Count, Location
 from tidemark.pipeline.transforms import Transforms
@@ -27,14 +28,27 @@ class FilesDeclaration(WriterDeclaration):
     """Writes one file per binding into a folder."""
 
     kind: Literal["files"]
-    path: Location
+    path: Annotated[Location, AfterValidator(checks.own_location)]
     format: FileFormat = FileFormat.PARQUET
     transforms: Transforms = ()
     reconcile: Annotated[Count, Field(ge=0, le=100_000)] = 2
 
     def claims(self) -> Iterable[WriterClaim]:
         """See ``WriterDeclaration``."""
-        yield FolderClaim("path", self.path)
+        yield FolderClaim("path", self.path, has_renditions=True)
+
+    @property
+    def place(self) -> str:
+        """See ``WriterDeclaration``: the folder."""
+        return self.path
+
+    def sibling(self, place: str, number: int) -> str:
+        """See ``WriterDeclaration``."""
+        return f"{place.rstrip('/')}.r{number}"
+
+    def at_place(self, place: str) -> Self:
+        """See ``WriterDeclaration``."""
+        return self.model_copy(update={"path": place})
 
 
 def _build(pipeline: Pipeline, declared: FilesDeclaration, connections: Connections) -> "FilesWriter":

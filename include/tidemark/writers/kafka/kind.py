@@ -1,11 +1,12 @@
 """How the kind ``kafka`` declares itself: keys, needs, claims, and how it is built. Imports no writer."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from tidemark.connections import Connections
+from tidemark.pipeline import checks
 from tidemark.pipeline.model import Pipeline
 from tidemark.pipeline.parts import ConnectionId, Count, Topic, TopicCreation
 from tidemark.pipeline.transforms import Transforms
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 class KafkaDeclaration(WriterDeclaration):
     """Republishes messages to a topic that exists already."""
 
+    unshaping: ClassVar[frozenset[str]] = WriterDeclaration.unshaping | {"create"}
+
     kind: Literal["kafka"]
-    topic: Topic
+    topic: Annotated[Topic, AfterValidator(checks.own_topic)]
     create: TopicCreation = TopicCreation()
     connection: ConnectionId = "kafka_default"
     transforms: Transforms = ()
@@ -38,7 +41,20 @@ class KafkaDeclaration(WriterDeclaration):
 
     def claims(self) -> Iterable[WriterClaim]:
         """See ``WriterDeclaration``."""
-        yield TopicClaim("topic", self.connection, self.topic)
+        yield TopicClaim("topic", self.connection, self.topic, has_renditions=True)
+
+    @property
+    def place(self) -> str:
+        """See ``WriterDeclaration``: the topic."""
+        return self.topic
+
+    def sibling(self, place: str, number: int) -> str:
+        """See ``WriterDeclaration``."""
+        return checks.topic(f"{place}.r{number}")
+
+    def at_place(self, place: str) -> Self:
+        """See ``WriterDeclaration``."""
+        return self.model_copy(update={"topic": place})
 
 
 def _build(pipeline: Pipeline, declared: KafkaDeclaration, connections: Connections) -> "KafkaWriter":
