@@ -204,14 +204,15 @@ class Pipeline(Declaration):
     def _feeds_itself(self) -> Iterator[Finding]:
         source = self.source.kafka
         for place, claim in self.targets:
-            is_topic = isinstance(claim, TopicClaim) and claim.connection == source.connection
-            if is_topic and source.reads(claim.shown):
+            if not isinstance(claim, TopicClaim) or claim.connection != source.connection:
+                continue
+            if source.reads(claim.topic):
                 yield Finding(
                     place,
-                    f"is `{claim.shown}`, which this pipeline reads: it would feed itself forever. "
+                    f"is `{claim.topic}`, which this pipeline reads: it would feed itself forever. "
                     "Write to another topic, or read others.",
                 )
-            elif is_topic and claim.has_renditions:
+            elif claim.has_renditions:
                 read = checks.topics_of_renditions(claim.topic, source.topics, source.topic_prefixes)
                 for topic in read:
                     yield Finding(
