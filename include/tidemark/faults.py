@@ -107,6 +107,7 @@ class FaultPoint(StrEnum):
     RETIRE_SINCE_RAISED = "retire.since_raised"
     RETIRE_RETIRING = "retire.retiring"
     RETIRE_TOMBSTONED = "retire.tombstoned"
+    TABLE_DROPPED = "tables.dropped"
     RETIRE_PLACE_DROPPED = "retire.place_dropped"
     RETIRE_DROPPED = "retire.dropped"
     WORK_HINTED = "work.hinted"

@@ -13,6 +13,8 @@ from tidemark.kafka.errors import KafkaFailure
 
 BOOTSTRAP_MS = 10_000
 """Timeout of the first connection to a broker, in milliseconds."""
+DELETED_WITHIN_MS = 20_000
+_UNKNOWN_TOPIC = 3
 
 
 @contextmanager
@@ -36,6 +38,21 @@ def offsets_client(connection: KafkaConnection, isolation: str) -> Iterator[Kafk
     """A client that reads the offsets of many partitions in one request; errors as in ``admin_client``."""
     with translating(), KafkaConsumer(isolation_level=isolation, **_options(connection)) as consumer:
         yield consumer
+
+
+def delete_topic(connection: KafkaConnection, topic: str) -> None:
+    """Delete a topic with everything in it; one that does not exist is left alone.
+
+    Whether it may go is decided by the caller. Raises ``KafkaFailure`` where the broker refuses.
+    """
+    with admin_client(connection) as admin:
+        if topic not in set(admin.list_topics()):
+            return
+        answer = admin.delete_topics([topic], timeout_ms=DELETED_WITHIN_MS, raise_errors=False)
+    for found in answer["topics"]:
+        if (code := found["error_code"]) not in (0, _UNKNOWN_TOPIC):
+            reason = found.get("error_message") or f"error {code}"
+            raise KafkaFailure(f"topic {topic} was not deleted: {reason}")
 
 
 def _options(connection: KafkaConnection) -> dict[str, Any]:

@@ -194,6 +194,9 @@ class WriterKind:
     build: Callable[..., Any]
     """Makes the writer, a ``tidemark.delivery.writer.Writer``, from the pipeline, the declaration and the
     connections, in this order. It imports the writer's own module, because only deliveries need that."""
+    removal: Callable[..., Any] | None = None
+    """Makes the ``tidemark.writers.removal.PlaceRemoval`` of a rendition's place, from the same three and the
+    topics that the pipeline has bound. None: the places of its renditions stay when they are retired."""
 
 
 WRITERS = ExtensionPoint("tidemark.writers", WriterKind)

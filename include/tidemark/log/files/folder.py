@@ -161,6 +161,11 @@ class Folder:
         with suppress(FileNotFoundError):  # another process has removed it
             self._fs.delete_dir(self.at(area))
 
+    def remove_all(self) -> None:
+        """Remove the folder itself with all its content, if it exists."""
+        with self._blamed(), suppress(FileNotFoundError):  # another process has removed it
+            self._fs.delete_dir(self._root)
+
     def entries(self) -> list[str]:
         """The sorted names of files and folders directly in the folder; empty where it does not exist."""
         found = self._fs.get_file_info(fs.FileSelector(self._root, allow_not_found=True))

@@ -2,7 +2,7 @@
 writer."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -31,6 +31,7 @@ from tidemark.pipeline.writers import (
 from tidemark.writers.collection.columns import DataColumns, DeclaredColumn, KeyColumns, as_columns
 
 if TYPE_CHECKING:
+    from tidemark.writers.collection.removal import CollectionRemoval
     from tidemark.writers.collection.writer import CollectionWriter
 
 CHANGES = "_changes"
@@ -217,4 +218,12 @@ def _build(
     )
 
 
-COLLECTION = WriterKind("collection", CollectionDeclaration, _build)
+def _removal(
+    pipeline: Pipeline, declared: CollectionDeclaration, connections: Connections, topics: Collection[str]
+) -> "CollectionRemoval":
+    from tidemark.writers.collection.removal import CollectionRemoval
+
+    return CollectionRemoval(pipeline.name, declared, connections.cassandra[declared.connection])
+
+
+COLLECTION = WriterKind("collection", CollectionDeclaration, _build, _removal)

@@ -1,6 +1,6 @@
 """How the kind ``files`` declares itself: its keys, what it claims, how it is built. Imports no writer."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
@@ -14,6 +14,7 @@ from tidemark.pipeline.transforms import Transforms
 from tidemark.pipeline.writers import FolderClaim, WriterClaim, WriterDeclaration, WriterKind
 
 if TYPE_CHECKING:
+    from tidemark.writers.files.removal import FilesRemoval
     from tidemark.writers.files.writer import FilesWriter
 
 
@@ -57,4 +58,12 @@ def _build(pipeline: Pipeline, declared: FilesDeclaration, connections: Connecti
     return FilesWriter(pipeline.name, declared, pipeline.log.path, pipeline.source.kafka.format)
 
 
-FILES = WriterKind("files", FilesDeclaration, _build)
+def _removal(
+    pipeline: Pipeline, declared: FilesDeclaration, connections: Connections, topics: Collection[str]
+) -> "FilesRemoval":
+    from tidemark.writers.files.removal import FilesRemoval
+
+    return FilesRemoval(pipeline.name, declared)
+
+
+FILES = WriterKind("files", FilesDeclaration, _build, _removal)

@@ -1,6 +1,6 @@
 """How the kind ``kafka`` declares itself: keys, needs, claims, and how it is built. Imports no writer."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field
@@ -20,6 +20,7 @@ from tidemark.pipeline.writers import (
 )
 
 if TYPE_CHECKING:
+    from tidemark.writers.kafka.removal import KafkaRemoval
     from tidemark.writers.kafka.writer import KafkaWriter
 
 
@@ -64,4 +65,12 @@ def _build(pipeline: Pipeline, declared: KafkaDeclaration, connections: Connecti
     return KafkaWriter(pipeline.name, declared, connection, source_format=read_as)
 
 
-KAFKA = WriterKind("kafka", KafkaDeclaration, _build)
+def _removal(
+    pipeline: Pipeline, declared: KafkaDeclaration, connections: Connections, topics: Collection[str]
+) -> "KafkaRemoval":
+    from tidemark.writers.kafka.removal import KafkaRemoval
+
+    return KafkaRemoval(pipeline.name, declared, connections.kafka_targets[declared.connection])
+
+
+KAFKA = WriterKind("kafka", KafkaDeclaration, _build, _removal)
