@@ -135,6 +135,14 @@ class Writer(Protocol):
         something to deliver.
         """
 
+    @property
+    def declared_shape(self) -> Mapping[str, Any]:
+        """The part of ``shape`` that follows from the declaration alone. Must not query the target.
+
+        The settings of a rendition have it, and renditions have targets of their own.
+        """
+        return self.shape
+
     def prepare(self) -> None:
         """Create what the output needs, such as folders or tables, or raise where the target lacks it.
 

@@ -19,8 +19,17 @@ from tidemark.outputs.state.progress import Consumers
 _IN_USE = frozenset({RenditionState.BUILDING, RenditionState.VERIFIED, RenditionState.ACTIVE})
 
 
+def _none_known(output: Output) -> Rendition | None:
+    """No rendition is continued but the one of the same proposal."""
+    return None
+
+
 def declare(
-    store: OutputStore, propose: Callable[[Output], RenditionProposal], *, is_automatic: bool = False
+    store: OutputStore,
+    propose: Callable[[Output], RenditionProposal],
+    *,
+    known: Callable[[Output], Rendition | None] = _none_known,
+    is_automatic: bool = False,
 ) -> Rendition:
     """Add the next rendition; returns it, or the one that was made of the same proposal before.
 
@@ -31,10 +40,14 @@ def declare(
         store: The writer's output.
         propose: What it is to be; called with the output as it is, because its place may depend on the
             number.
+        known: The rendition to continue instead of adding one; called with the output as it is, so that of
+            two builds at once the second finds the first one's.
         is_automatic: Whether no operator asked for it.
     """
 
     def decide(output: Output) -> tuple[Output, Rendition]:
+        if (continued := known(output)) is not None:
+            return output, continued
         proposal, newest = propose(output), output.renditions[-1]
         is_known = is_automatic and newest.state in _IN_USE
         if is_known and newest.settings_digest == proposal.settings_digest:

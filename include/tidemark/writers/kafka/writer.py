@@ -67,9 +67,13 @@ class KafkaWriter(TransformingWriter):
     @property
     def shape(self) -> Mapping[str, Any]:
         """See ``Writer.shape``. Asks the broker for the number of partitions."""
+        return {**self.declared_shape, "partitions": self._count}
+
+    @property
+    def declared_shape(self) -> Mapping[str, Any]:
+        """See ``Writer.declared_shape``."""
         keys = {"kind", "topic", "namespaces", "transforms"}
-        declared = self.declared.model_dump(mode="json", include=keys)
-        return {**declared, "partitions": self._count, **self.transformation.shape}
+        return {**self.declared.model_dump(mode="json", include=keys), **self.transformation.shape}
 
     def identify(self) -> TargetIdentity | None:
         """See ``Writer.identify``; None where the broker gives topics no ids."""

@@ -1,0 +1,243 @@
+"""Handover and rollback of a writer's readers, with everything that a command or a task has to do for it.
+
+A rendition is compared again directly before a handover, under the leases of both consumers, unless its
+evidence still holds: between a verification and the answer of the operator who read it, deliveries go on. So
+what is handed over is what was compared, whatever happened in between, and a difference that appeared
+meanwhile refuses the handover. Deliveries to both renditions wait as long as that takes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tidemark.app.rendition_verification import HeldRenditions, renditions_held
+from tidemark.app.renditions.neighbours import place_of
+from tidemark.app.renditions.opened import UNFINISHED, WriterRenditions
+from tidemark.app.renditions.plan import RenditionAction, RenditionPlan
+from tidemark.errors import TidemarkError
+from tidemark.kafka.consumer import READ_COMMITTED
+from tidemark.kafka.offsets import looking_at_topics
+from tidemark.outputs.errors import DifferencesUnexplained, TransitionRefused
+from tidemark.outputs.model.evidence import VerificationMode
+from tidemark.outputs.model.handover import AlreadyActive, GateNotOpen
+from tidemark.outputs.model.output import Handover, Output
+from tidemark.outputs.model.rendition import Rendition, RenditionState, Signature
+from tidemark.outputs.state import handover
+from tidemark.verification.renditions.comparison import Engine
+from tidemark.writers.kafka.kind import KafkaDeclaration
+
+NEXT_OFFSETS = "next_offsets"
+"""The key of ``Handover.details`` with the next offsets of a kafka writer's topics, by rendition."""
+
+
+def default_mode(renditions: WriterRenditions) -> VerificationMode:
+    """How a rendition is verified where nothing else is asked for: by the rules, where the file has some."""
+    return VerificationMode.EXPLAINED if renditions.declared.expect else VerificationMode.EXACT
+
+
+@dataclass(frozen=True)
+class HandingOver:
+    """One handover.
+
+    Attributes:
+        renditions: The renditions of the writer.
+        number: The rendition that readers will use.
+        force: Hand over without evidence; every other condition holds.
+        mode: How it is compared; None: as its evidence says, else ``default_mode``.
+    """
+
+    renditions: WriterRenditions
+    number: int
+    force: bool = False
+    mode: VerificationMode | None = None
+
+    def plan(self) -> RenditionPlan:
+        """From when on readers would take which rendition, and on what grounds. Read-only."""
+        of, output = self.renditions, self.renditions.output
+        candidate, active = output.rendition(self.number), output.active
+        lines = _switch_lines(output, candidate)
+        lines += [self._grounds(output, candidate)]
+        lines += [
+            f"rendition {active.number} is delivered to for another {of.declared.soak} (`soak`), so that "
+            f"readers can return to it: tidemark renditions rollback {of.pipeline} {of.writer}"
+        ]
+        details = {"h": output.frontier, "active": active.number, "forced": self.force}
+        refused = self._refusal(output, candidate)
+        return _plan(of, RenditionAction.HANDOVER, self.number, lines, details, refused)
+
+    def carry_out(self, signed: Signature, *, session: Engine | None = None) -> Handover:
+        """Hand over; repeating it with the same signature returns the handover."""
+        of, output = self.renditions, self.renditions.output
+        done = next((one for one in output.handovers if one.signed == signed), None)
+        if done is not None:
+            return done
+        if (refused := self._refusal(output, output.rendition(self.number))) is not None:
+            raise refused
+        if self.force:
+            return self._commit(signed)
+        with renditions_held(of.opened, of.writer, self.number, clock=of.clock) as held:
+            if not self._is_proven():
+                self._prove(held, session)
+            return self._commit(signed)
+
+    def _commit(self, signed: Signature) -> Handover:
+        of = self.renditions
+        return handover.hand_over(
+            of.store,
+            of.progress,
+            self.number,
+            signed,
+            force=self.force,
+            details=lambda: next_offsets(of, self.number),
+        )
+
+    def _is_proven(self) -> bool:
+        """Whether its evidence still holds: nothing has moved since."""
+        of, output = self.renditions, self.renditions.output
+        candidate, consumers = output.rendition(self.number), of.consumers
+        if candidate.state is not RenditionState.VERIFIED or candidate.evidence is None:
+            return False
+        if self.mode not in (None, candidate.evidence.mode):
+            return False
+        numbers = self.number, output.active.number
+        now = [consumers.state(number).side(number) for number in numbers]
+        return not candidate.evidence.changes(*now)
+
+    def _prove(self, held: HeldRenditions, session: Engine | None) -> None:
+        of, mode = self.renditions, self._mode(self.renditions.output.rendition(self.number))
+        report = held.verify(mode, session=session)
+        if not report.is_clean:
+            counts = report.differences, report.explained
+            raise DifferencesUnexplained(of.pipeline, of.writer, self.number, *counts)
+
+    def _mode(self, candidate: Rendition) -> VerificationMode:
+        if self.mode is not None:
+            return self.mode
+        return candidate.evidence.mode if candidate.evidence else default_mode(self.renditions)
+
+    def _grounds(self, output: Output, candidate: Rendition) -> str:
+        if self.force:
+            return "nothing is compared: --force hands over without evidence"
+        mode = self._mode(candidate)
+        if self._is_proven():
+            return f"verified ({mode}), and nothing has changed since"
+        return (
+            f"compared with rendition {output.active.number} ({mode}) directly before; deliveries to both wait "
+            "meanwhile, and an unexplained difference refuses the handover"
+        )
+
+    def _refusal(self, output: Output, candidate: Rendition) -> TidemarkError | None:
+        if output.active.number == self.number:
+            return AlreadyActive(output.pipeline, output.writer, self.number)
+        if candidate.state not in UNFINISHED:
+            wanted = RenditionState.ACTIVE
+            return TransitionRefused(output.pipeline, output.writer, self.number, candidate.state, wanted)
+        return _gate_refusal(self.renditions, self.number)
+
+
+@dataclass(frozen=True)
+class RollingBack:
+    """A return of readers to a rendition that they used before.
+
+    Attributes:
+        renditions: The renditions of the writer.
+        number: The rendition; None: the one that was active before the present one.
+    """
+
+    renditions: WriterRenditions
+    number: int | None = None
+
+    def plan(self) -> RenditionPlan:
+        """From when on readers would take which rendition again. Read-only."""
+        of, output = self.renditions, self.renditions.output
+        number = self._target(output)
+        candidate = output.rendition(number)
+        lines = _switch_lines(output, candidate)
+        lines += ["what readers have read until then is not rewritten, and nothing is compared"]
+        upper = of.progress.upper(number)
+        if upper < output.frontier:
+            lines += [f"rendition {number} is complete before {upper} only: deliver to it first"]
+        details = {"h": output.frontier, "active": output.active.number}
+        refused = self._refusal(output, candidate)
+        return _plan(of, RenditionAction.ROLLBACK, number, lines, details, refused)
+
+    def carry_out(self, signed: Signature) -> Handover:
+        """Return to it; repeating it with the same signature returns the handover."""
+        of, output = self.renditions, self.renditions.output
+        done = next((one for one in output.handovers if one.signed == signed), None)
+        if done is not None:
+            return done
+        number = self._target(output)
+        if (refused := self._refusal(output, output.rendition(number))) is not None:
+            raise refused
+        return handover.roll_back(
+            of.store, of.progress, number, signed, details=lambda: next_offsets(of, number)
+        )
+
+    def _target(self, output: Output) -> int:
+        """The given rendition, else the one before the active one in the handovers."""
+        if self.number is not None:
+            return output.rendition(self.number).number
+        active = output.active.number
+        earlier = (one.rendition for one in reversed(output.handovers) if one.rendition != active)
+        found = next(earlier, None)
+        if found is None:
+            raise AlreadyActive(output.pipeline, output.writer, active)
+        return found
+
+    def _refusal(self, output: Output, candidate: Rendition) -> TidemarkError | None:
+        if output.active.number == candidate.number:
+            return AlreadyActive(output.pipeline, output.writer, candidate.number)
+        if candidate.state is not RenditionState.SUPERSEDED:
+            wanted, state = RenditionState.ACTIVE, candidate.state
+            return TransitionRefused(output.pipeline, output.writer, candidate.number, state, wanted)
+        return _gate_refusal(self.renditions, candidate.number)
+
+
+def next_offsets(renditions: WriterRenditions, number: int) -> Mapping[str, Any]:
+    """For a kafka writer, the next offsets of the topics of both renditions: where consumers leave the old
+    topic, and where the new one was. Empty for other kinds."""
+    found = {}
+    for one in (renditions.output.active.number, number):
+        declared = place_of(renditions, renditions.output.rendition(one))
+        if not isinstance(declared, KafkaDeclaration):
+            return {}
+        connection = renditions.opened.connections.kafka_targets[declared.connection]
+        with looking_at_topics(connection, READ_COMMITTED) as topics:
+            offsets = topics.offsets([declared.topic])
+        found[str(one)] = {str(partition): end for (_, partition), (_, end) in sorted(offsets.items())}
+    return {NEXT_OFFSETS: found}
+
+
+def _switch_lines(output: Output, candidate: Rendition) -> list[str]:
+    return [
+        f"readers take rendition {candidate.number} ({candidate.place}) from {output.frontier} on, instead of "
+        f"rendition {output.active.number} ({output.active.place})"
+    ]
+
+
+def _gate_refusal(renditions: WriterRenditions, number: int) -> TidemarkError | None:
+    if renditions.consumers.state(number).is_gate_open:
+        return None
+    return GateNotOpen(renditions.pipeline, renditions.writer, number)
+
+
+def _plan(
+    of: WriterRenditions,
+    action: RenditionAction,
+    number: int,
+    lines: list[str],
+    details: Mapping[str, Any],
+    refused: TidemarkError | None,
+) -> RenditionPlan:
+    changes = not isinstance(refused, AlreadyActive)
+    return RenditionPlan(
+        action,
+        of.pipeline,
+        of.writer,
+        number,
+        tuple(lines),
+        details,
+        refused if changes else None,
+        changes,
+    )
