@@ -74,8 +74,10 @@ class DifferenceTally:
         for number in rules:
             _add(self.by_rule, number, 1)
         self.unexplained += not rules
-        sample = Sample(difference.where, change.value, difference.said)
-        self._keep((rules, change), [sample])
+        kept = self.samples.get((rules, change), [])
+        if len(kept) < MOST_SAMPLES or difference.where <= kept[-1].where:  # a sentence takes long to make
+            sample = Sample(difference.where, change.value, difference.said)
+            self._keep((rules, change), [sample])
 
     def add(self, other: "DifferenceTally") -> None:
         """Add the counts of other rows."""
