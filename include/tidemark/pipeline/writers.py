@@ -15,8 +15,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 from pydantic import AfterValidator, BeforeValidator, SerializeAsAny, ValidationInfo
 
 from tidemark.errors import did_you_mean
-from tidemark.pipeline.extensions import ExtensionPoint, UnknownKind
 from tidemark.pipeline.expect import Expectation
+from tidemark.pipeline.extensions import ExtensionPoint, UnknownKind
 from tidemark.pipeline.parts import Declaration, Duration, Expression, Name, read_as
 from tidemark.pipeline.problems import Disagreement, Finding, quoted
 

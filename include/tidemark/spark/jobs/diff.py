@@ -98,9 +98,7 @@ def read_both(
         (old, EvidenceKind.ROW),
         (new, EvidenceKind.OTHER_ROW),
     )
-    tables = (
-        read_table(spark, writer.connection, writer.declared, topics, kind) for writer, kind in wanted
-    )
+    tables = (read_table(spark, writer.connection, writer.declared, topics, kind) for writer, kind in wanted)
     return reduce(lambda one, other: one.union(other), tables)
 
 

@@ -29,9 +29,7 @@ MOST_LINES = 20
 class Engine(Protocol):
     """Where the pieces of a comparison are computed."""
 
-    def run(
-        self, what: str, work: Callable[[Piece], Answer], pieces: Sequence[Piece]
-    ) -> Iterable[Answer]:
+    def run(self, what: str, work: Callable[[Piece], Answer], pieces: Sequence[Piece]) -> Iterable[Answer]:
         """What ``work`` returns for each piece, in their order. ``what`` names them in lines of progress."""
 
     def journals(

@@ -89,7 +89,9 @@ def compare_files(comparing: Comparing) -> Compared:
     if not isinstance(old, FilesWriter) or not isinstance(new, FilesWriter):
         raise TypeError(f"{comparing.name} is no writer of files")
     numbers = comparing.new.number, comparing.old.number
-    comparison = FilesComparison(*numbers, old, new, comparing.matcher, (_redelivered(old), _redelivered(new)))
+    comparison = FilesComparison(
+        *numbers, old, new, comparing.matcher, (_redelivered(old), _redelivered(new))
+    )
     since = comparing.log.bindings.younger(comparing.since - 1)
     bindings = list(takewhile(lambda one: one.t <= comparing.t, since))
     found = comparing.engine.run(

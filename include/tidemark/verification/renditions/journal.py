@@ -100,9 +100,7 @@ def compare_pointers(
         if offsets[0] == offsets[1]:
             continue
         sides = [{"topic": place[0], "partition": place[1], POINTER: offset} for offset in offsets]
-        yield RowDifference(
-            RowChange.CHANGED, f"pointer of {place[0]}/{place[1]}", (POINTER,), *sides
-        )
+        yield RowDifference(RowChange.CHANGED, f"pointer of {place[0]}/{place[1]}", (POINTER,), *sides)
 
 
 @dataclass(frozen=True)
@@ -145,9 +143,7 @@ class EntityComparison:
         return tally
 
 
-def note_entity(
-    tally: DifferenceTally, differences: Iterable[Difference], matcher: RuleMatcher
-) -> None:
+def note_entity(tally: DifferenceTally, differences: Iterable[Difference], matcher: RuleMatcher) -> None:
     """Count an entity and its differences."""
     tally.rows += 1
     for difference in differences:

@@ -33,9 +33,7 @@ def compare_messages(old: Iterable[Message], new: Iterable[Message], matcher: Ru
     return tally
 
 
-def paired(
-    old: Iterable[Message], new: Iterable[Message]
-) -> Iterator[tuple[Message | None, Message | None]]:
+def paired(old: Iterable[Message], new: Iterable[Message]) -> Iterator[tuple[Message | None, Message | None]]:
     """The messages of both streams by their ids; None where one of them does not have it."""
     olds, news = iter(old), iter(new)
     before, after = next(olds, None), next(news, None)

@@ -73,7 +73,9 @@ class RenditionPair:
         most = min(self.new_side.position, self.old_side.position)
         pairs = ((self.old_side, self.new_side), (self.new_side, self.old_side))
         found = {
-            one.number: tuple(id_ for id_ in one.acknowledged if id_ <= most and id_ not in other.acknowledged)
+            one.number: tuple(
+                id_ for id_ in one.acknowledged if id_ <= most and id_ not in other.acknowledged
+            )
             for one, other in pairs
         }
         return {number: ids for number, ids in found.items() if ids}
