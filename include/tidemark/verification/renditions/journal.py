@@ -1,8 +1,8 @@
 """Comparison of two renditions of a journal: what a reader gets of every entity, and the pointers.
 
-The same comparison as ``tidemark journal diff``, with every difference matched with the declared rules. Tables
-have no times, so both renditions must be at the same position. Without Spark, the heads of one keyspace are
-scanned, and everything else is read by key, a few hundred entities at a time.
+The same comparison as ``tidemark journal diff``, with every difference matched with the declared rules.
+Tables have no times, so both renditions must be at the same position. Without Spark, heads are scanned, and
+everything else is read by key, a few hundred entities at a time.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -178,8 +178,8 @@ class KeyspaceComparison:
     def compare(self, piece: TokenRange) -> DifferenceTally:
         """The differences of these entities. An entity is compared where the active rendition has its head;
         one that only the other has, where that has it."""
-        readers = (JournalReader.open(one.connection, one.declared) for one in (self.old, self.new))
-        entities, tally = EntityComparison(*readers, self.matcher), DifferenceTally()
+        old, new = (JournalReader.open(one.connection, one.declared) for one in (self.old, self.new))
+        entities, tally = EntityComparison(old, new, self.matcher), DifferenceTally()
         for writer, only_new in ((self.old, False), (self.new, True)):
             heads = JournalScan(writer.connection, writer.declared, self.topics).heads([piece])
             for topic, scanned in _batches(heads):
