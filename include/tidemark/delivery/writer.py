@@ -219,6 +219,15 @@ class Writer(Protocol):
         such as files or offsets. 0 for nothing."""
         return 0
 
+    @property
+    def compared_by(self) -> str | None:
+        """The function that compares two renditions of the writer, as ``package.module:function``; None where
+        they cannot be compared.
+
+        ``tidemark.verification.renditions.comparison.Compare`` describes its parameter and its result.
+        """
+        return None
+
     # Optional: an output that can be read as of any time
 
     def timed_output(self) -> TimedOutput | None:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 from pydantic import AfterValidator, BeforeValidator, SerializeAsAny, ValidationInfo
 
 from tidemark.errors import did_you_mean
+from tidemark.pipeline.expect import Expectation
 from tidemark.pipeline.extensions import ExtensionPoint, UnknownKind
 from tidemark.pipeline.parts import Declaration, Duration, Expression, Name, read_as
 from tidemark.pipeline.problems import Disagreement, Finding, quoted
@@ -146,6 +147,8 @@ class WriterDeclaration(Declaration):
     on_change: OnChange = OnChange.REPORT
     soak: Duration = timedelta(hours=24)
     """How long a rendition that was superseded is still delivered to, so that readers can return to it."""
+    expect: tuple[Expectation, ...] = ()
+    """The differences that a new rendition is meant to have."""
 
     @property
     def needs_every_message(self) -> bool:

@@ -42,6 +42,12 @@ def newest_up_to(at: int) -> Extract:
     return Extract((Restriction(T, CqlOperator.LESS_OR_EQUAL, at),), rows=1)
 
 
+def between(after: int, until: int) -> Extract:
+    """All rows after a time and up to another one."""
+    after_it = Restriction(T, CqlOperator.GREATER, after)
+    return Extract((after_it, Restriction(T, CqlOperator.LESS_OR_EQUAL, until)))
+
+
 def rows_at(t: int) -> Extract:
     """All rows of a time."""
     return Extract((Restriction(T, CqlOperator.EQUAL, t),))

@@ -290,6 +290,11 @@ class Positions:
         row = _digest_row(t)
         return self.consensus.read(self.key(writer), [row]).rows.get(row)
 
+    def all_digests(self, writer: str) -> Iterator[str]:
+        """The committed digests of all bindings, newest first, page by page."""
+        for page in self._pages(writer, DIGEST):
+            yield from reversed(list(page.values()))
+
     def digests_row(self, t: int, digests: str) -> dict[str, str]:
         """The row of a binding's digests, to be committed with the position that finishes the binding."""
         return {_digest_row(t): digests}

@@ -131,7 +131,7 @@ class Skip(Transform):
 
 
 def _skipping(declared: Skip) -> Change:
-    keeps, field = _comparison(declared), declared.field
+    keeps, field = comparison(declared.field, declared.operator, declared.match), declared.field
     if declared.then is SkippedAs.DELETE:
         return lambda document: (
             document if keeps(document.data.get(field)) else replace(document, op=Operation.DELETE)
@@ -139,17 +139,19 @@ def _skipping(declared: Skip) -> Change:
     return lambda document: document if keeps(document.data.get(field)) else None
 
 
-def _comparison(declared: Skip) -> Callable[[Any], bool]:
-    """The function that decides whether to keep a message by the value of its field, None for a missing
-    one."""
-    name, wanted = f"field {quoted(declared.field)}", declared.match
-    if declared.operator is SkipOperator.EQUAL:
+def comparison(field: str, operator: SkipOperator, wanted: Any) -> Callable[[Any], bool]:
+    """The function that compares the value of a field, None for a missing one, with the wanted one.
+
+    It raises ``Unfit`` for a value that cannot be compared so, such as a text with ``>``.
+    """
+    name = f"field {quoted(field)}"
+    if operator is SkipOperator.EQUAL:
         return lambda value: _same(value, wanted)
-    if declared.operator is SkipOperator.FINDS:
+    if operator is SkipOperator.FINDS:
         expression = re.compile(wanted)
         return lambda value: expression.search(_text(name, value)) is not None
     bound = number_of(wanted)
-    match declared.operator:
+    match operator:
         case SkipOperator.GREATER:
             return lambda value: _number(name, value) > bound
         case SkipOperator.AT_LEAST:
@@ -159,7 +161,7 @@ def _comparison(declared: Skip) -> Callable[[Any], bool]:
         case SkipOperator.AT_MOST:
             return lambda value: _number(name, value) <= bound
         case _:
-            assert_never(declared.operator)
+            assert_never(operator)
 
 
 def _same(one: Any, other: Any) -> bool:

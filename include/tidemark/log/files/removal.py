@@ -23,6 +23,7 @@ AREAS = (
     "audits",
     "plans",
     "reconciliations",
+    "renditions",
     "outputs",
     "expiry",
     "dead_letters",

@@ -116,6 +116,13 @@ def revoke_if_changed(output: Output, number: int, candidate: ComparedSide, acti
         return output
     if not rendition.evidence.changes(candidate, active):
         return output
+    return revoke(output, number)
+
+
+def revoke(output: Output, number: int) -> Output:
+    """Return a verified rendition to ``building``: a later comparison has found differences."""
+    if output.rendition(number).state is not RenditionState.VERIFIED:
+        return output
     return output.with_rendition(replace(moved(output, number, RenditionState.BUILDING), evidence=None))
 
 

@@ -83,6 +83,14 @@ def revoke_outdated(store: OutputStore, consumers: Consumers) -> Output:
     return output
 
 
+def revoke(store: OutputStore, number: int) -> Output:
+    """Return a rendition to ``building`` whose newest comparison has found differences; nothing where it is
+    not verified."""
+    output = store.change(lambda found: lifecycle.revoke(found, number))
+    reach(FaultPoint.RENDITION_REVOKED)
+    return output
+
+
 def record_taint(store: OutputStore, number: int, taint: Taint) -> Output:
     """Freeze a rendition whose recomputation differed. The first difference is kept."""
     output = store.change(lambda found: lifecycle.mark_tainted(found, number, taint))

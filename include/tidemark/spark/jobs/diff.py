@@ -1,7 +1,7 @@
 """Comparison of two keyspaces with Spark: both are scanned whole, and one shuffle groups them by entity."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.positions import Positions
-from tidemark.journal.comparison import Comparison
+from tidemark.journal.comparison import MOST, Comparison
 from tidemark.journal.head import Head
 from tidemark.journal.visible import Visible, choose_head
 from tidemark.journal_tables.reader import JournalReader
@@ -23,7 +23,7 @@ from tidemark.verification.tally import MOST_TOLD, VerdictTally
 from tidemark.writers.journal.writer import JournalWriter
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def diff_with_spark(
@@ -38,18 +38,7 @@ def diff_with_spark(
     began = time.monotonic()
     bases = {writer.name: read_basis(writer, log, positions)[0] for writer in (old, new)}
     topics = frozenset().union(*(basis.topics for basis in bases.values()))
-    together = reduce(
-        lambda one, other: one.union(other),
-        (
-            read_table(spark, writer.connection, writer.declared, topics, kind)
-            for writer, kind in (
-                (old, EvidenceKind.HEAD),
-                (new, EvidenceKind.OTHER_HEAD),
-                (old, EvidenceKind.ROW),
-                (new, EvidenceKind.OTHER_ROW),
-            )
-        ),
-    )
+    together = read_both(spark, old, new, topics)
     tally = count_verdicts(
         spark, together, lambda batches: judge_both(batches, most), log.manifest.count, most
     )
@@ -70,6 +59,16 @@ def diff_with_spark(
 def judge_both(batches: Iterable[pa.RecordBatch], most: int) -> VerdictTally:
     """Compare entities, given the heads and rows of both keyspaces."""
     tally = VerdictTally(most)
+    for verdict in compare_both(batches):
+        tally.note(verdict)
+    return tally
+
+
+def compare_both(batches: Iterable[pa.RecordBatch], most: int = MOST) -> Iterator[EntityVerdict]:
+    """What differs between the keyspaces of each entity that has a head in one of them.
+
+    ``most`` limits how many differences of an entity are given; all are counted.
+    """
     for (topic, key), records in by_entity(batches):
         heads: dict[int, dict[int, Head]] = {EvidenceKind.HEAD: {}, EvidenceKind.OTHER_HEAD: {}}
         expected, comparison = Visible(), None
@@ -81,17 +80,32 @@ def judge_both(batches: Iterable[pa.RecordBatch], most: int) -> VerdictTally:
             elif kind == EvidenceKind.ROW:
                 expected.take(to_row(body))
             else:
-                comparison = comparison or _comparison(topic, key, expected, heads)
+                comparison = comparison or _comparison(topic, key, expected, heads, most)
                 comparison.take(to_row(body))
-        comparison = comparison or _comparison(topic, key, expected, heads)
+        comparison = comparison or _comparison(topic, key, expected, heads, most)
         differences = tuple(comparison.conclude())
         if any(heads.values()):
-            tally.note(EntityVerdict(topic, key, differences, comparison.total))
-    return tally
+            yield EntityVerdict(topic, key, differences, comparison.total)
 
 
-def _comparison(topic: str, key: str, expected: Visible, heads: dict[int, dict[int, Head]]) -> Comparison:
-    return Comparison(topic, key, expected, choose_head(key, heads[EvidenceKind.OTHER_HEAD]))
+def read_both(
+    spark: "SparkSession", old: JournalWriter, new: JournalWriter, topics: frozenset[str]
+) -> "DataFrame":
+    """The heads and rows of both keyspaces, as evidence about their entities."""
+    wanted = (
+        (old, EvidenceKind.HEAD),
+        (new, EvidenceKind.OTHER_HEAD),
+        (old, EvidenceKind.ROW),
+        (new, EvidenceKind.OTHER_ROW),
+    )
+    tables = (read_table(spark, writer.connection, writer.declared, topics, kind) for writer, kind in wanted)
+    return reduce(lambda one, other: one.union(other), tables)
+
+
+def _comparison(
+    topic: str, key: str, expected: Visible, heads: dict[int, dict[int, Head]], most: int
+) -> Comparison:
+    return Comparison(topic, key, expected, choose_head(key, heads[EvidenceKind.OTHER_HEAD]), most)
 
 
 def _has_moved(positions: Positions, basis: Basis) -> bool:

@@ -9,20 +9,26 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tidemark.cassandra.session import connect, server_time
+from tidemark.cassandra.size import estimated_bytes, ring_tokens
+from tidemark.cassandra.token_ranges import TokenRange, cut_ring
 from tidemark.collection.model.keys import Key
 from tidemark.collection.model.row import CollectionRow
 from tidemark.collection.tables.changes import digest_of_stored
+from tidemark.collection.tables.codec.cells import StoredRows
 from tidemark.collection.tables.create import create_collection
 from tidemark.collection.tables.identity import identify
 from tidemark.collection.tables.key_origins import Origins, key_origins
 from tidemark.collection.tables.layout import CollectionPlace
-from tidemark.collection.tables.scanning import keys_changed
+from tidemark.collection.tables.reading import CollectionReader
+from tidemark.collection.tables.scanning import PIECES, between, keys_changed, scan_rows, whole_rows
 from tidemark.collection.tables.tables import CollectionTables
 from tidemark.collection.tables.writing import RowWriter
 from tidemark.connections import CassandraConnection
 from tidemark.delivery.writer import TargetIdentity
 from tidemark.outputs.model.digest import TimeDigests
 
+BYTES_A_PIECE = 8 * 2**20
+"""Of a range that is compared at once. In memory, rows take several times as much."""
 NEVER = 0
 """A time that no binding has: what is written for it is seen by no reader."""
 
@@ -83,6 +89,23 @@ class CollectionTarget:
     def digests(self, t: int) -> TimeDigests:
         """The digests of the rows that are stored for a time."""
         return digest_of_stored(self._tables, t)
+
+    def pieces(self, other: CollectionPlace) -> list[TokenRange]:
+        """The ring, cut so that one range of it has little of this collection and of another one."""
+        session = connect(self.connection)
+        places = (self.place, other)
+        size = max(estimated_bytes(session, place.keyspace, place.name) for place in places)
+        return cut_ring(ring_tokens(session), max(PIECES, size // BYTES_A_PIECE))
+
+    def states(self, at: int, piece: TokenRange) -> Iterator[CollectionRow]:
+        """The rows of the keys of a range as of a time, as they were written; raises ``CollectionMissing``."""
+        return CollectionReader(self._tables).stored(at, [piece])
+
+    def versions(self, after: int, until: int, piece: TokenRange) -> Iterator[CollectionRow]:
+        """All rows of a range after one time and up to another, also those that say that a key is gone."""
+        stored, selected = StoredRows(self.place), whole_rows(self.place)
+        for rows in scan_rows(self._tables, selected, between(after, until), [piece]):
+            yield from map(stored.decode, rows)
 
     def try_using(self) -> None:
         """Ask Cassandra for the time, then read and write at the consistency of a delivery.

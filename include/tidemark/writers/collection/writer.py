@@ -107,6 +107,11 @@ class CollectionWriter(Writer):
         return "tidemark.verification.outputs.collection:verify_collection"
 
     @property
+    def compared_by(self) -> str:
+        """See ``Writer.compared_by``."""
+        return "tidemark.verification.renditions.collection:compare_collections"
+
+    @property
     def compared_after_delivery(self) -> int:
         """See ``Writer.compared_after_delivery``: the newest bindings."""
         return BINDINGS_COMPARED

@@ -94,6 +94,11 @@ class FilesWriter(TransformingWriter):
         """See ``Writer.verifier``."""
         return "tidemark.verification.outputs.files:verify_files"
 
+    @property
+    def compared_by(self) -> str:
+        """See ``Writer.compared_by``."""
+        return "tidemark.verification.renditions.files:compare_files"
+
     def prepare(self) -> None:
         """Nothing: the folder is created with the first file."""
 

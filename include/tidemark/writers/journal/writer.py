@@ -79,6 +79,11 @@ class JournalWriter(Writer):
         """See ``Writer.compared_after_delivery``: entities, which are not compared by a ``verifier``."""
         return self.declared.reconcile
 
+    @property
+    def compared_by(self) -> str:
+        """See ``Writer.compared_by``."""
+        return "tidemark.verification.renditions.journal:compare_journals"
+
     def prepare(self) -> None:
         """Creates or migrates the keyspace and its tables."""
         create_journal(connect(self.connection), self.pipeline, self.declared)

@@ -115,6 +115,11 @@ class KafkaWriter(TransformingWriter):
         """See ``Writer.verifier``."""
         return "tidemark.verification.outputs.topics:verify_topic"
 
+    @property
+    def compared_by(self) -> str:
+        """See ``Writer.compared_by``."""
+        return "tidemark.verification.renditions.topics:compare_topics"
+
     def prepare(self) -> None:
         """Refuse a topic that does not exist."""
         let_go(self.target)

@@ -1,0 +1,1 @@
+"""Comparison of a new rendition with the one that readers use, before readers are handed over to it."""
