@@ -17,6 +17,7 @@ from tidemark.cli.log.main import app as log
 from tidemark.cli.offsets import app as offsets
 from tidemark.cli.options import Json, PipelineName, WriterName, print_json
 from tidemark.cli.pipelines import app as pipelines
+from tidemark.cli.renditions import app as renditions
 from tidemark.cli.services import app as services
 from tidemark.cli.status import status
 from tidemark.cli.topics import app as topics
@@ -38,6 +39,11 @@ app.add_typer(
 )
 app.add_typer(offsets, name="offsets", help="Writers' positions: list, ack, rewind, forget, compact.")
 app.add_typer(gate, name="gate", help="Writers' gates: show, stop, open.")
+app.add_typer(
+    renditions,
+    name="renditions",
+    help="Versions of a writer's output: list, build, verify, handover, rollback, abandon, retire.",
+)
 app.add_typer(
     dead_letters,
     name="dead-letters",

@@ -15,9 +15,8 @@ from tidemark.app.renditions.neighbours import refuse_shared_place
 from tidemark.app.renditions.opened import UNFINISHED, WriterRenditions
 from tidemark.app.renditions.plan import RenditionAction, RenditionPlan
 from tidemark.app.renditions.topics import ensure_topic
-from tidemark.delivery.compacted_history import BEGIN_ANEW, require_history
+from tidemark.delivery.renditions.building import since_of_next
 from tidemark.delivery.renditions.declared import code_now
-from tidemark.delivery.renditions.output import WriterOutput
 from tidemark.errors import TidemarkError
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.outputs.errors import ReasonMissing, SettingsUsedBefore
@@ -27,7 +26,7 @@ from tidemark.outputs.model.output import Output
 from tidemark.outputs.model.rendition import GONE, Rendition, RenditionState, Signature
 from tidemark.outputs.settings import SettingChange
 from tidemark.outputs.state.lifecycle import declare
-from tidemark.writers.renditions import build_rendition, sibling_place
+from tidemark.writers.renditions import sibling_place
 
 _LEFT = frozenset({*GONE, RenditionState.ABANDONED})
 
@@ -46,37 +45,31 @@ class Build:
 
     def plan(self) -> RenditionPlan:
         """What would be built, from where, and how long it may take. Read-only."""
-        output, of = self.renditions.output, self.renditions
-        known = self._unfinished(output)
-        changes = of.changes(output.active)
-        rendition = known or self._proposed(output)
-        refused = self._refusal(output, known)
-        size = self._size(output, rendition, known)
+        of, output = self.renditions, self.renditions.output
+        known, changes = self._unfinished(output), of.changes(output.active)
+        rendition, refused = self._judged(output, known)
+        number = rendition.number if rendition else output.next_number
+        size = self._size(output, known)
         acknowledged = self._acknowledged(output)
+        place = rendition.place if rendition else None
         lines = [
             *_settings_lines(changes, output.active.number, known),
-            f"place: {rendition.place}",
+            *([f"place: {place}"] if place else []),
             f"delivers: {size}",
             *_acknowledged_lines(acknowledged),
-            *(
-                f"rendition {one.number} is not finished either, with other settings; where it is not needed: "
-                f"tidemark renditions abandon {of.pipeline} {of.writer} {one.number}"
-                for one in output.renditions
-                if one.state in UNFINISHED and one.number != rendition.number
-            ),
+            *self._unfinished_lines(output, number),
             f"readers stay with rendition {output.active.number} until a handover",
         ]
         details: dict[str, Any] = {
-            "place": rendition.place,
+            "place": place,
             "continues": known is not None,
             "active": output.active.number,
             "changes": [{"key": one.key, "before": one.before, "now": one.now} for one in changes],
             "acknowledged": {str(number): list(ids) for number, ids in acknowledged.items()},
             **size.to_dict(),
         }
-        return RenditionPlan(
-            RenditionAction.BUILD, of.pipeline, of.writer, rendition.number, tuple(lines), details, refused
-        )
+        action = RenditionAction.BUILD
+        return RenditionPlan(action, of.pipeline, of.writer, number, tuple(lines), details, refused)
 
     def register(self, signed: Signature) -> Rendition:
         """Declare the rendition, or return the unfinished one with these settings; prepares its topic.
@@ -89,7 +82,8 @@ class Build:
         output = of.output
         rendition = next((one for one in output.renditions if one.signed == signed), None)
         if rendition is None:
-            if (refused := self._refusal(output, self._unfinished(output))) is not None:
+            _, refused = self._judged(output, self._unfinished(output))
+            if refused is not None:
                 raise refused
             rendition = declare(
                 of.store,
@@ -105,16 +99,27 @@ class Build:
         waiting = (one for one in reversed(output.renditions) if one.state in UNFINISHED)
         return next((one for one in waiting if not self.renditions.changes(one)), None)
 
-    def _refusal(self, output: Output, known: Rendition | None) -> TidemarkError | None:
+    def _judged(
+        self, output: Output, known: Rendition | None
+    ) -> tuple[Rendition | None, TidemarkError | None]:
+        """The rendition that is built, as it would be declared, and why it cannot be."""
+        rendition = known
         try:
-            if known is None:
-                self._refuse_used_before(output)
+            if rendition is None:
                 rendition = self._proposed(output)
                 refuse_shared_place(self.renditions, rendition)
-                self._require_history(rendition)
         except TidemarkError as refused:
-            return refused
-        return None
+            return rendition, refused
+        return rendition, None
+
+    def _unfinished_lines(self, output: Output, number: int) -> list[str]:
+        of = self.renditions
+        return [
+            f"rendition {one.number} is not finished either, with other settings; where it is not needed: "
+            f"tidemark renditions abandon {of.pipeline} {of.writer} {one.number}"
+            for one in output.renditions
+            if one.state in UNFINISHED and one.number != number
+        ]
 
     def _refuse_used_before(self, output: Output) -> None:
         if not self.is_automatic:
@@ -123,17 +128,13 @@ class Build:
             if not self.renditions.changes(one):
                 raise SettingsUsedBefore(output.pipeline, output.writer, one.number)
 
-    def _require_history(self, rendition: Rendition) -> None:
-        opened, of = self.renditions.opened, self.renditions
-        built = build_rendition(opened.pipeline, opened.connections, of.writer, rendition)
-        require_history(built.writer, built.consumer, opened.log, 0, BEGIN_ANEW, is_new=True)
-
     def _proposal(self, output: Output, signed: Signature) -> RenditionProposal:
         of = self.renditions
         self._refuse_used_before(output)
         settings, number = of.settings_now(), output.next_number
         place = sibling_place(of.opened.pipeline, of.declared, number)
-        return RenditionProposal(settings, place, self._since(number), signed, code_now(settings))
+        since = since_of_next(of.opened.writer(of.writer), of.opened.log, of.opened.positions)
+        return RenditionProposal(settings, place, since, signed, code_now(settings))
 
     def _proposed(self, output: Output) -> Rendition:
         """The rendition as it would be declared; for plans."""
@@ -148,14 +149,9 @@ class Build:
             proposal.code,
         )
 
-    def _since(self, number: int) -> int:
-        of = self.renditions
-        writer, log = of.opened.writer(of.writer), of.opened.log
-        return WriterOutput(of.writer, number, writer, log, of.opened.positions, of.clock).since()
-
-    def _size(self, output: Output, rendition: Rendition, known: Rendition | None) -> BuildSize:
+    def _size(self, output: Output, known: Rendition | None) -> BuildSize:
         of, positions = self.renditions, self.renditions.opened.positions
-        state = positions.load(of.consumer(rendition.number)) if known else None
+        state = positions.load(of.consumer(known.number)) if known else None
         history = positions.history(of.consumer(output.active.number))
         return size_of(of.opened.log, state.position if state else NOTHING_YET, history)
 
@@ -170,9 +166,7 @@ class Build:
         return {number: ids for number, ids in found.items() if ids}
 
 
-def _settings_lines(
-    changes: Sequence[SettingChange], active: int, known: Rendition | None
-) -> Sequence[str]:
+def _settings_lines(changes: Sequence[SettingChange], active: int, known: Rendition | None) -> Sequence[str]:
     goes_on = [f"rendition {known.number} has these settings already and is continued"] if known else []
     if not changes:
         return [*goes_on, f"settings: those of the active rendition {active}, so its rows should be the same"]

@@ -91,9 +91,7 @@ class Retiring:
         is_done = rendition.state is RenditionState.DROPPED and not self._drops_later(rendition)
         end = output.end_of_use(self.number)
         lines = [
-            "readers never used it"
-            if end is None
-            else f"readers cannot ask for times before {end} any more",
+            "readers never used it" if end is None else f"readers cannot ask for times before {end} any more",
             removal.line(rendition),
         ]
         details = {"state": rendition.state.value, "since": end, "place": rendition.place}

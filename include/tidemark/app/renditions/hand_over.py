@@ -76,7 +76,7 @@ class HandingOver:
         if self.force:
             return self._commit(signed)
         with renditions_held(of.opened, of.writer, self.number, clock=of.clock) as held:
-            if not self._is_proven():
+            if not self.is_proven():
                 self._prove(held, session)
             return self._commit(signed)
 
@@ -91,7 +91,7 @@ class HandingOver:
             details=lambda: next_offsets(of, self.number),
         )
 
-    def _is_proven(self) -> bool:
+    def is_proven(self) -> bool:
         """Whether its evidence still holds: nothing has moved since."""
         of, output = self.renditions, self.renditions.output
         candidate, consumers = output.rendition(self.number), of.consumers
@@ -119,7 +119,7 @@ class HandingOver:
         if self.force:
             return "nothing is compared: --force hands over without evidence"
         mode = self._mode(candidate)
-        if self._is_proven():
+        if self.is_proven():
             return f"verified ({mode}), and nothing has changed since"
         return (
             f"compared with rendition {output.active.number} ({mode}) directly before; deliveries to both wait "

@@ -9,6 +9,7 @@ from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.clock import Clock, wall_clock
 from tidemark.delivery.renditions.consumers import WriterConsumers
 from tidemark.delivery.renditions.declared import changed_in_file, code_now
+from tidemark.errors import TidemarkError, with_fields
 from tidemark.log.state.control import LogControl
 from tidemark.outputs.model.consumer_name import consumer_name
 from tidemark.outputs.model.output import Output
@@ -103,3 +104,24 @@ class WriterRenditions:
         changed = changed_in_file(self.opened.pipeline, self.declared, rendition)
         before, now = {"code": dict(rendition.code)}, {"code": dict(code_now(self.settings_now()))}
         return [*changed, *changed_settings(before, now)]
+
+
+@with_fields
+class NothingUnfinished(TidemarkError):
+    """No rendition is being built or was verified."""
+
+    pipeline: str
+    writer: str
+
+    text = (
+        "{pipeline}/{writer}: no rendition is being built, and none waits for a handover. Nothing was "
+        "changed. Build one: tidemark renditions build {pipeline} {writer}"
+    )
+
+
+def newest_unfinished(of: WriterRenditions) -> Rendition:
+    """The newest rendition that may become the active one; raises ``NothingUnfinished``."""
+    waiting = (one for one in reversed(of.output.renditions) if one.state in UNFINISHED)
+    if (found := next(waiting, None)) is None:
+        raise NothingUnfinished(of.pipeline, of.writer)
+    return found
