@@ -11,7 +11,9 @@ Copies new messages from the pipeline's Kafka topics to the commit log, and from
 5. `deliver` brings every writer whose gate is open to the end of the log.
 6. `reconcile` compares the writers' output with the log: a sample of a journal's entities; all files by name
    and size and a few by their bytes; the last ids of every partition of a topic.
-7. `start_resume` starts `<pipeline>.resume` for writers that stopped.
+7. `start_resume` starts `<pipeline>.resume` for writers that stopped. In a pipeline that has writers with
+   `on_change: rebuild`, `start_rebuild` starts `<pipeline>.rebuild` for those whose settings in the file have
+   changed.
 
 With a Spark Connect server as engine, up to 5,000 messages are captured and delivered in the tasks' own
 processes, without Spark. A run without new messages starts no JVM and ends in seconds. `bind` then compares
@@ -65,6 +67,7 @@ from airflow.sdk import DAG, Param, TriggerRule
 
 from tidemark.pipeline.loader import load_pipelines
 from tidemark.pipeline.model import OnFailure, Pipeline
+from tidemark.pipeline.writers import OnChange
 from tidemark_airflow.dag_defaults import START, Tag, data_intervals, task_defaults
 from tidemark_airflow.operators.audit import AuditOperator
 from tidemark_airflow.operators.deliver import DeliverOperator
@@ -72,6 +75,7 @@ from tidemark_airflow.operators.reconcile import ReconcileOperator
 from tidemark_airflow.operators.spark_app import SparkAppOperator
 from tidemark_airflow.sensors.gate import GateSensor
 from tidemark_airflow.tasks.gates import check_gates, check_writers, gate_task, resume_stopped
+from tidemark_airflow.tasks.rebuild import rebuild_changed
 from tidemark_airflow.tasks.replicate import (
     BOUND_T,
     FROM_T,
@@ -171,6 +175,9 @@ def replicate(pipeline: Pipeline) -> DAG:
         bound >> deliver
         bound >> stopped >> start_resume
         bound >> still_closed
+        if any(writer.on_change is OnChange.REBUILD for writer in pipeline.writers):
+            changed, start_rebuild = rebuild_changed(pipeline.name)
+            deliver >> changed >> start_rebuild
         # Side by side: whether the output is as it should be, `deliver` has found out and recorded.
         deliver >> [reconciled, checked, stopped, still_closed]
     return dag

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-KINDS = ("replicate", "follow", "resume", "compact_log", "compact_offsets", "purge_expired")
+KINDS = ("replicate", "follow", "resume", "compact_log", "compact_offsets", "purge_expired", "rebuild")
 WORK = {"work.sweep": "sweep_work", "work.drain_pages": "drain_pages"}
 
 

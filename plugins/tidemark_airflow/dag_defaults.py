@@ -18,6 +18,7 @@ class Tag(StrEnum):
     COMPACTION = "compaction"
     EXPIRY = "expiry"
     WORK = "work"
+    RENDITIONS = "renditions"
 
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

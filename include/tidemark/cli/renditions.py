@@ -1,5 +1,4 @@
-"""``tidemark renditions``: the versions of a writer's output, and how an operator builds, verifies and changes
-them.
+"""``tidemark renditions``: the versions of a writer's output, and how an operator changes which one is used.
 
 Without a command it lists them. Every change shows its plan first; ``--execute --reason`` carries it out, and
 a plan that is refused ends with exit code 1.
@@ -104,7 +103,7 @@ def verify(
     mode: Mode = None,
     as_json: Json = False,
 ) -> None:
-    """Compare a rendition with the one that readers use, and keep the evidence. Exit code 1 if they differ."""
+    """Compare a rendition with the one that readers use; exit code 1 if they differ."""
     from tidemark.app.rendition_verification import verify_rendition
     from tidemark.app.renditions.hand_over import default_mode
     from tidemark.cli.journal.verify import pipeline_spark

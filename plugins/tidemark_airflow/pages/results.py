@@ -1,4 +1,4 @@
-"""Pages with the results of audits and reconciliations. Every route requires a user who may see plugins."""
+"""Pages with the results of audits, reconciliations and comparisons of renditions. Every route requires a user who may see plugins."""
 
 from pathlib import Path
 
@@ -45,6 +45,20 @@ def show_reconciliation(pipeline: str, writer: str, position: int) -> str:
     if record is None:
         raise HTTPException(404, f"{pipeline}/{writer} has no reconciliation at id {position}.")
     return _templates.get_template("reconciliation.html").render(record=record)
+
+
+@pages.get("/renditions/{pipeline}/{writer}/{number}", response_class=HTMLResponse, dependencies=[_may_look])
+def show_rendition(pipeline: str, writer: str, number: int) -> str:
+    """The newest comparison of a rendition with the one that readers used then."""
+    from tidemark.verification.renditions.record import read_last
+
+    declared = _declared(pipeline)
+    if writer not in {one.name for one in declared.writers}:
+        raise HTTPException(404, f"{pipeline} has no writer {writer}.")
+    report = read_last(pipeline, declared.log.path, writer, number)
+    if report is None:
+        raise HTTPException(404, f"{pipeline}/{writer}: rendition {number} was never compared.")
+    return _templates.get_template("rendition.html").render(report=report)
 
 
 def _declared(pipeline: str) -> Pipeline:

@@ -175,7 +175,7 @@ def _settings_lines(changes: Sequence[SettingChange], active: int, known: Rendit
 
 def _acknowledged_lines(acknowledged: Mapping[int, Sequence[int]]) -> Sequence[str]:
     return [
-        f"acknowledged for rendition {number}: id {', '.join(map(str, ids))}. They are tried again: the build "
-        "stops at those that fail again, and those that can be written now are differences to explain"
+        f"acknowledged for rendition {number}: id {', '.join(map(str, ids))}. They are tried again: the "
+        "build stops at those that fail again, and those that can be written now are differences to explain"
         for number, ids in acknowledged.items()
     ]

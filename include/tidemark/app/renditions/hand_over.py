@@ -65,11 +65,19 @@ class HandingOver:
         refused = self._refusal(output, candidate)
         return _plan(of, RenditionAction.HANDOVER, self.number, lines, details, refused)
 
+    def found(self, signed: Signature) -> Handover | None:
+        """The handover that an earlier attempt with the same signature has made."""
+        return next((one for one in self.renditions.output.handovers if one.signed == signed), None)
+
+    def previous(self, done: Handover) -> int:
+        """The rendition that readers used before a handover."""
+        handovers = self.renditions.output.handovers
+        return handovers[handovers.index(done) - 1].rendition
+
     def carry_out(self, signed: Signature, *, session: Engine | None = None) -> Handover:
         """Hand over; repeating it with the same signature returns the handover."""
         of, output = self.renditions, self.renditions.output
-        done = next((one for one in output.handovers if one.signed == signed), None)
-        if done is not None:
+        if (done := self.found(signed)) is not None:
             return done
         if (refused := self._refusal(output, output.rendition(self.number))) is not None:
             raise refused
@@ -122,8 +130,8 @@ class HandingOver:
         if self.is_proven():
             return f"verified ({mode}), and nothing has changed since"
         return (
-            f"compared with rendition {output.active.number} ({mode}) directly before; deliveries to both wait "
-            "meanwhile, and an unexplained difference refuses the handover"
+            f"compared with rendition {output.active.number} ({mode}) directly before; deliveries to both "
+            "wait meanwhile, and an unexplained difference refuses the handover"
         )
 
     def _refusal(self, output: Output, candidate: Rendition) -> TidemarkError | None:
@@ -211,8 +219,8 @@ def next_offsets(renditions: WriterRenditions, number: int) -> Mapping[str, Any]
 
 def _switch_lines(output: Output, candidate: Rendition) -> list[str]:
     return [
-        f"readers take rendition {candidate.number} ({candidate.place}) from {output.frontier} on, instead of "
-        f"rendition {output.active.number} ({output.active.place})"
+        f"readers take rendition {candidate.number} ({candidate.place}) from {output.frontier} on, instead "
+        f"of rendition {output.active.number} ({output.active.place})"
     ]
 
 

@@ -1,0 +1,58 @@
+"""Which writers are rebuilt without being asked: those with ``on_change: rebuild`` whose file has changed.
+
+Never to settings that a rendition has or had. While two versions of a file are in use, as during a rollout,
+each would otherwise rebuild what the other has just built.
+"""
+
+from dataclasses import dataclass
+
+from tidemark.app.open_pipeline import OpenPipeline
+from tidemark.app.renditions.opened import WriterRenditions
+from tidemark.delivery.renditions.declared import code_now
+from tidemark.outputs.model.rendition import settings_digest
+from tidemark.outputs.settings import SettingChange
+from tidemark.pipeline.writers import OnChange
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedWriter:
+    """A writer that is to be rebuilt.
+
+    Attributes:
+        writer: The writer's name.
+        changes: What differs from the active rendition.
+        digest: Of the settings and the code that its next rendition gets: the same change is the same
+            rebuild.
+    """
+
+    writer: str
+    changes: tuple[SettingChange, ...]
+    digest: str
+
+    @property
+    def reason(self) -> str:
+        """Why it is rebuilt, for the audit trail."""
+        return f"on_change: rebuild; {'; '.join(map(str, self.changes))}"
+
+
+def changed_writers(opened: OpenPipeline) -> list[ChangedWriter]:
+    """The writers of a pipeline that are rebuilt by themselves now. Read-only."""
+    found = []
+    for declared in opened.pipeline.writers:
+        if declared.on_change is OnChange.REBUILD:
+            if (changed := _changed(WriterRenditions(opened, declared.name))) is not None:
+                found.append(changed)
+    return found
+
+
+def _changed(of: WriterRenditions) -> ChangedWriter | None:
+    output = of.store.load()
+    if output is None:
+        return None
+    changes = {one.number: tuple(of.changes(one)) for one in output.renditions}
+    if not all(changes.values()):
+        return None  # a rendition has these settings, or had them
+    settings = of.settings_now()
+    return ChangedWriter(
+        of.writer, changes[output.active.number], settings_digest(settings, code_now(settings))
+    )
