@@ -18,7 +18,6 @@ from tidemark.app.renditions.hand_over import HandingOver, default_mode
 from tidemark.app.renditions.opened import WriterRenditions
 from tidemark.app.shutdown import stop_requested
 from tidemark.outputs.model.evidence import VerificationMode
-from tidemark.outputs.model.rendition import Signature
 from tidemark.spark.application import Job, run_job, spark_session
 from tidemark.spark.jobs.deliver import write_parts_with
 from tidemark.spark.jobs.renditions import SparkEngine
@@ -40,9 +39,9 @@ def verify(job: Job) -> dict[str, Any]:
 
 def _hand_over(job: Job, renditions: WriterRenditions, number: int, mode: VerificationMode) -> dict[str, Any]:
     arguments = job.arguments
-    signed = Signature(arguments.who, arguments.reason, int(arguments.at))
+    signed = renditions.signature(arguments.who, arguments.reason)
     one = HandingOver(renditions, number, mode=mode)
-    done = one.found(signed)
+    done = one.found()
     if done is None:
         with ExitStack() as stack:
             spark = stack.enter_context(spark_session(job))
@@ -63,7 +62,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--hand-over", action="store_true", help="let readers take it, if nothing differs")
     parser.add_argument("--who", default="", help="with --hand-over: the operator")
     parser.add_argument("--reason", default="", help="with --hand-over: why; kept for ever")
-    parser.add_argument("--at", default="0", help="with --hand-over: the time (µs) of the signature")
     parser.add_argument("--holder", default="", help="the name under which this run holds leases")
     return run_job(parser, argv, verify)
 

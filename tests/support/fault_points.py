@@ -28,7 +28,7 @@ DELIVER = (
     *_of("deliver.", "file.", "resume.", "rewind.", "acknowledge.", "redeliver."),
 )
 """Walked in ``tests/unit/delivery/test_delivery_faults.py``."""
-FORGET_WRITER = (FaultPoint.FORGOTTEN,)
+FORGET_WRITER = (FaultPoint.FORGOTTEN, FaultPoint.OUTPUT_FORGOTTEN)
 """Walked in ``tests/unit/delivery/test_registration.py``."""
 FORGET_PIPELINE = _of("forget.pipeline_")
 """Walked in ``tests/unit/delivery/test_forget_pipeline.py``."""
@@ -51,6 +51,8 @@ HAND_BACK = _of("hand_back.")
 """Walked in ``tests/unit/writers/test_hand_back.py``."""
 EXPIRY = _of("expiry.")
 """Walked in ``tests/unit/expiry``."""
+END_CONSUMER = _of("consumer.")
+"""Walked in ``tests/unit/delivery/renditions/test_ended_consumer.py``."""
 RENDITION = _of("rendition.", "frontier.")
 HANDOVER = _of("handover.")
 RETIRE = _of("retire.")
@@ -78,6 +80,7 @@ EVERY_LIST = (
     TAKE_OVER,
     HAND_BACK,
     EXPIRY,
+    END_CONSUMER,
     RENDITION,
     HANDOVER,
     RETIRE,

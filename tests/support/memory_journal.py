@@ -216,6 +216,9 @@ class MemoryTables:
         table = self.journal.metajournal
         return any(table.read(place) for place in table.partitions())
 
+    def has_pointers(self) -> bool:
+        return bool(self.journal.pointers)
+
     def read_segments(self, topic: str, groups: Sequence[Sequence[int]]) -> Iterable[HeadRow]:
         for group in groups:
             self.asked.append(("segments", *group))

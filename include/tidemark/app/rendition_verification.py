@@ -151,5 +151,4 @@ def output_store(opened: OpenPipeline, writer: str) -> OutputStore:
 
 def consumers_of(opened: OpenPipeline, writer: str, built: RenditionWriter) -> Consumers:
     """The consumers of a writer's renditions, with the code that runs now."""
-    timed = built.writer.timed_output()
-    return WriterConsumers(opened.positions, writer, dict(timed.code) if timed else {})
+    return WriterConsumers(opened.positions, writer)

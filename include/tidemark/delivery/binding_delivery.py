@@ -157,6 +157,10 @@ class Delivery:
         """The writer's position."""
         return self._hold.state.position
 
+    def is_given_up(self) -> bool:
+        """Whether the rendition was given up since the delivery began."""
+        return self._output.is_given_up()
+
     def deliver(self, binding: Binding, files: Sequence[LogFile], gate: WriterGate | None = None) -> bool:
         """Write a binding, then commit its end as the position.
 
@@ -170,7 +174,7 @@ class Delivery:
         own = self._topics.take(binding, files).files
         left = self._topics.count(binding, files, binding.end)
         self.total += replace(done, digests=()) + _left_out(left)
-        rows = {**left.rows, **(self._output.row(binding, done) if self._output else {})}
+        rows = {**left.rows, **self._output.row(binding, done)}
         self._hold.commit(binding.end, self._log.last_ids(own, binding.end, binding.base), gate, rows)
         reach(FaultPoint.DELIVER_COMMITTED)
         events.info("delivered", writer=self._writer.name, t=binding.t, position=self.position)
@@ -184,7 +188,7 @@ class Delivery:
                 self._hold.commit(self.position, {}, done)
             return f"{done.where}: {done.reason}"
         self.total += replace(done, digests=())
-        if self._output and self._output.committed(binding, self._hold.state.reached) is None:
+        if self._output.is_timed and self._output.committed(binding, self._hold.state.reached) is None:
             row = self._output.row(binding, done)
             self._hold.commit(self.position, {}, self._hold.state.gate, row)
         return None
@@ -193,8 +197,8 @@ class Delivery:
         """Write a whole binding, with one retry; returns the gate to close where it failed."""
         progress, failure = _Progress(), None
         try:
-            if self._output and not self._is_prepared:
-                self._output.refuse_unusable()
+            if not self._is_prepared:
+                self._output.refuse_unusable(self._hold.state)
             for _ in range(TRIES):
                 failure = self._continue(progress, binding, files)
                 if failure is None:
@@ -234,7 +238,7 @@ class Delivery:
             failure = progress.note(self._write(taken.writer, progress.left))
         if failure or progress.wall:
             return failure
-        if self._output and progress.committed:
+        if progress.committed:
             self._output.refuse_other(progress.committed, self._output.computed(binding, progress.written))
         done = self._finish(binding, taken)
         progress.wall = done.bad
@@ -243,8 +247,6 @@ class Delivery:
     def _compute_first(self, progress: "_Progress", binding: Binding, taken: Taken) -> str | None:
         """Compare a binding that was finished before with its committed digests, before it is written again;
         returns the error, if it could not be computed."""
-        if self._output is None:
-            return None
         progress.committed = self._output.committed(binding, self._hold.state.reached)
         if progress.committed is not None:
             done = total_of(self._write(taken.writer.trial(), progress.left))

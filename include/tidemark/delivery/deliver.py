@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+import structlog
+
 from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.consensus.lease import LEASE, Lease
 from tidemark.consensus.lease_holder import holding
@@ -16,13 +18,15 @@ from tidemark.delivery.binding_delivery import Delivery
 from tidemark.delivery.binding_steps import WriteParts
 from tidemark.delivery.compacted_history import BEGIN_ANEW, require_history
 from tidemark.delivery.published_log import PublishedLog
-from tidemark.delivery.renditions.output import advance_output
+from tidemark.delivery.renditions.output import WriterOutput, advance_output
 from tidemark.delivery.state.lease import take
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import Start, known_writer
 from tidemark.delivery.state.writer_state import WriterGate, WriterState
 from tidemark.delivery.writer import Writer, Written
 from tidemark.log.model.binding import NOTHING_YET, Binding
+
+events = structlog.get_logger()
 
 AGAIN_PATIENCE = LEASE / SECOND + 5
 """Seconds to wait for a follow's lease before something is delivered again, which no follow does: longer than
@@ -41,6 +45,7 @@ class Delivered:
         closed_now: Whether this run closed the gate.
         failure: Why nothing was delivered although the gate is open.
         left_to: The lease of a follow that has the writer, where this run therefore delivered nothing.
+        is_ended: Whether nothing was delivered because the consumer has ended.
     """
 
     position: int
@@ -49,6 +54,7 @@ class Delivered:
     closed_now: bool = False
     failure: str | None = None
     left_to: Lease | None = None
+    is_ended: bool = False
 
 
 def deliver_to(
@@ -74,6 +80,9 @@ def deliver_to(
     # An unreachable target then closes the gate like any other failure of it.
     patience = 0.0 if is_of_follow(holder) else PATIENCE  # the next round tries again
     state, log = known_writer(writer, log, positions, start, clock, patience)
+    if state.ended is not None or WriterOutput.of(writer, log, positions, clock).is_given_up():
+        events.info("left out: its rendition is out of use", writer=writer.name)
+        return Delivered(state.position, is_ended=True)
     place = (writer, log, positions, holder, write_parts, reload, clock)
     done = _deliver(state, *place, limit=limit, is_stopping=is_stopping)
     advance_output(writer, log, positions, clock)
@@ -104,6 +113,8 @@ def _deliver(
             require_history(writer, writer.name, log, binding.base, BEGIN_ANEW, is_begun=True)
             if is_stopping() or (delivery.position > first and binding.end - first > limit):
                 break
+            if delivery.position > first and delivery.is_given_up():
+                break
             if not delivery.deliver(binding, files):
                 break
         return Delivered(delivery.position, delivery.total, hold.state.gate, hold.state.gate is not None)
@@ -129,6 +140,8 @@ def deliver_again(
     state = positions.load(writer.name)
     if state is None:
         return Delivered(NOTHING_YET)
+    if state.ended is not None:
+        return Delivered(state.position, is_ended=True)
     with holding(take(positions, state, holder, clock, AGAIN_PATIENCE)) as hold:
         position, gate = hold.state.position, hold.state.gate
         if gate is not None:

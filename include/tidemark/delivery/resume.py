@@ -30,7 +30,7 @@ from tidemark.delivery.published_log import LogUnreadable, PublishedLog, read_me
 from tidemark.delivery.renditions.output import UNUSABLE, WriterOutput, advance_output
 from tidemark.delivery.state.handed_back import refuse_handed_back
 from tidemark.delivery.state.lease import LeaseLost, WriterHold, WriterTicket, take
-from tidemark.delivery.state.positions import Positions, ShapeChanged
+from tidemark.delivery.state.positions import Positions, ShapeChanged, refuse_ended
 from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
 from tidemark.delivery.target import prepare_target
 from tidemark.delivery.writer import Part, TargetReplaced, Writer, Writing
@@ -128,6 +128,7 @@ def resume_writer(
     state = positions.load(writer.name)
     if state is None:
         raise NotRegistered(positions.pipeline, writer.name, [])
+    refuse_ended(state)
     if state.gate is None:
         return Resumed(state.position, 0, None)
     with holding(take(positions, state, holder, clock)) as hold:
@@ -177,8 +178,7 @@ class _Resume:
         """Redeliver from the position to the gate's ``through``."""
         gate = self._gate
         try:
-            if self._output:
-                self._output.refuse_unusable()
+            self._output.refuse_unusable(self._hold.state)
             if failed := self._prepare():
                 return self._fail(Cause.TARGET, gate.first_id, gate.last_id, gate.through, failed)
             for binding, files in self._log.waiting(self._position):
@@ -231,7 +231,7 @@ class _Resume:
         if stopped := self._trouble(binding, finish(*place).with_log()):
             return stopped
         further: Mapping[str, str] = {}
-        if self._output:
+        if self._output.is_timed:
             computed = self._computed(binding, files)
             if stopped := self._trouble(binding, computed):
                 return stopped
@@ -244,8 +244,8 @@ class _Resume:
     def _compare_first(self, binding: Binding, files: Sequence[LogFile]) -> Resumed | None:
         """Compare a binding that was finished before with its committed digests, before any message of it is
         sent again."""
-        committed = self._output.committed(binding, self._hold.state.reached) if self._output else None
-        if self._output is None or committed is None:
+        committed = self._output.committed(binding, self._hold.state.reached)
+        if committed is None:
             return None
         computed = self._computed(binding, files)
         if stopped := self._trouble(binding, computed):

@@ -233,11 +233,10 @@ class Writer(Protocol):
     def timed_output(self) -> TimedOutput | None:
         """The output as readers know it; None for kinds whose output has no times.
 
-        Stored as the writer's first rendition when it is registered. Readers may read a time as soon as its
-        binding is finished, so from then on its rows never change. ``Written.digests`` of a binding are
-        committed with the position that finishes it. Where a binding is delivered again, they are computed
-        first by ``trial``; where they differ nothing is written, and the rendition is frozen. Must not query
-        the target.
+        Readers may read a time as soon as its binding is finished, so from then on its rows never change.
+        ``Written.digests`` of a binding are committed with the position that finishes it. Where a binding is
+        delivered again, they are computed first by ``trial``; where they differ nothing is written, and the
+        rendition is frozen. Must not query the target.
         """
         return None
 
@@ -308,6 +307,14 @@ class Writer(Protocol):
 
         Called when the writer is registered. Ids begin at 0 again with a new pipeline, so a target that skips
         ids it has seen has to check. Not called where ``identify`` returns an identity.
+        """
+        return None
+
+    def refuses_rendition(self) -> str | None:
+        """Why the target is no place for a new rendition: it has output already; None where it has none.
+
+        Called when a rendition after the first is registered, whose output must be its own alone. Targets
+        with an identity are checked by ``reached``. The text is a clause: "keyspace … is not empty".
         """
         return None
 

@@ -122,15 +122,9 @@ class TimedOutput:
     """An output that readers can read as of any time, as its writer declares it.
 
     Attributes:
-        settings: Everything that shapes its rows, normalised: see ``tidemark.outputs.settings``.
-        code: The digests of the modules that its transforms run, by name.
-        place: Where the rows are, such as a table.
         shards: In how many shards its digests are.
     """
 
-    settings: Mapping[str, Any]
-    code: Mapping[str, str]
-    place: str
     shards: int
 
 

@@ -78,6 +78,7 @@ class JournalTables:
         )
         self._select_pointer = self._prepare(pointer_query(journal))
         self._select_any_head = self._prepare(f"SELECT id FROM {heads} LIMIT 1")
+        self._select_any_pointer = self._prepare(f"SELECT topic FROM {pointers} LIMIT 1")
         probes = {
             f"{pointers} USING TIMESTAMP 1 WHERE topic = ? AND partition = ?": (NO_TOPIC, 0),
             f"{heads} USING TIMESTAMP 1 WHERE topic = ? AND segment = ?": (NO_TOPIC, 0),
@@ -158,6 +159,10 @@ class JournalTables:
     def has_heads(self) -> bool:
         """Whether the keyspace has any entity, of any topic."""
         return self._session.execute(self._select_any_head).one() is not None
+
+    def has_pointers(self) -> bool:
+        """Whether the keyspace has any pointer, of any topic."""
+        return self._session.execute(self._select_any_pointer).one() is not None
 
     def read_rows(self, topic: str, key: str, segments: Iterable[int]) -> Iterator[Any]:
         """The rows of an entity in these segments: their places, sources and incarnations, without

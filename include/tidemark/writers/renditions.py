@@ -13,11 +13,12 @@ from pydantic import ValidationError
 
 from tidemark.connections import Connections
 from tidemark.consensus.objects import Consensus
+from tidemark.delivery.renditions.output import FIRST, GIVEN_UP
 from tidemark.delivery.writer import Writer
 from tidemark.errors import with_fields
 from tidemark.outputs.model.consumer_name import consumer_name
 from tidemark.outputs.model.output import Output
-from tidemark.outputs.model.rendition import Rendition, RenditionState
+from tidemark.outputs.model.rendition import Rendition
 from tidemark.outputs.settings import SHAPE, WRITER
 from tidemark.outputs.state.output_store import OutputStore
 from tidemark.pipeline.extensions import UnknownKind
@@ -26,11 +27,6 @@ from tidemark.pipeline.parts import Expiry
 from tidemark.pipeline.refusals import explain
 from tidemark.pipeline.writers import WRITERS, WriterDeclaration
 from tidemark.writers.errors import WriterError
-
-FIRST = 1
-"""The number of a writer's first rendition."""
-GIVEN_UP = frozenset({RenditionState.RETIRING, RenditionState.DROPPED, RenditionState.ABANDONED})
-"""The states in which a rendition gets nothing any more and needs no writer."""
 
 
 @with_fields
@@ -134,7 +130,7 @@ def declaration_of(pipeline: str, rendition: Rendition, now: WriterDeclaration) 
 def build_declared(pipeline: Pipeline, connections: Connections, writer: str) -> RenditionWriter:
     """A writer as the file declares it: its first rendition, which is not registered yet."""
     declared = declared_writer(pipeline, writer)
-    return RenditionWriter(declared, FIRST, None, _built(pipeline, connections, declared, FIRST))
+    return RenditionWriter(declared, FIRST, None, build_writer(pipeline, connections, declared, FIRST))
 
 
 def build_rendition(
@@ -144,7 +140,7 @@ def build_rendition(
     declared = declaration_of(pipeline.name, rendition, declared_writer(pipeline, writer))
     as_then = _with_its_source(pipeline, rendition)
     try:
-        built = _built(as_then, connections, declared, rendition.number)
+        built = build_writer(as_then, connections, declared, rendition.number)
     except KeyError as missing:  # another kind, which needs a connection that the file does not name
         problem = f"it needs the connection {missing}, which the file does not name any more"
         raise RenditionUnusable(pipeline.name, writer, rendition.number, problem) from missing
@@ -181,7 +177,10 @@ def load_output(pipeline: Pipeline, consensus: Consensus, writer: str) -> Output
     return OutputStore(consensus, pipeline.name, writer).load()
 
 
-def _built(pipeline: Pipeline, connections: Connections, declared: WriterDeclaration, number: int) -> Writer:
+def build_writer(
+    pipeline: Pipeline, connections: Connections, declared: WriterDeclaration, number: int
+) -> Writer:
+    """The writer of a rendition, under its consumer's name."""
     named = declared.model_copy(update={"name": consumer_name(declared.name, number)})
     built = WRITERS.find(declared.kind).build(pipeline, named, connections)
     return cast("Writer", built)

@@ -1,4 +1,4 @@
-"""The tasks ``verify``, ``approve`` and ``hand_over`` of ``<pipeline>.rebuild``, and the link to the report."""
+"""The tasks ``verify``, ``approve`` and ``hand_over`` of ``<pipeline>.rebuild``; the link to the report."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -80,15 +80,13 @@ class ApproveRendition(HITLOperator):
 def question(report: dict[str, Any], address: str) -> tuple[str, str]:
     """The headline, and what an operator needs to know to decide, in Markdown."""
     number, active = report["candidate"]["number"], report["active"]["number"]
-    subject = (
-        f"{report['pipeline']}/{report['writer']}: readers are to take rendition {number} instead of {active}"
-    )
-    lines = "\n".join(report["lines"])
+    pipeline, writer, lines = report["pipeline"], report["writer"], "\n".join(report["lines"])
+    subject = f"{pipeline}/{writer}: readers are to take rendition {number} instead of {active}"
     body = (
         f"{report['summary']}\n\n```\n{lines}\n```\n\n[The whole report]({address})\n\nIt is compared again "
         "directly before the handover, which a difference that is not explained refuses. Rejected, readers "
-        f"stay with rendition {active}; rendition {number} stays as it is, and is abandoned only by: tidemark "
-        f"renditions abandon {report['pipeline']} {report['writer']} {number}"
+        f"stay with rendition {active}; rendition {number} stays as it is, and is abandoned only by: "
+        f"tidemark renditions abandon {pipeline} {writer} {number}"
     )
     return subject, body
 
@@ -103,6 +101,6 @@ class HandOverOperator(SparkAppOperator):
         signed = signature_of(context, context["ti"].xcom_pull(task_ids="approve"))
         self.application_args = [
             *(self.application_args or ()),
-            *("--hand-over", "--who", signed.who, "--reason", signed.why, "--at", str(signed.at)),
+            *("--hand-over", "--who", signed.who, "--reason", signed.why),
         ]
         return super().execute(context)

@@ -1,4 +1,7 @@
-"""Pages with the results of audits, reconciliations and comparisons of renditions. Every route requires a user who may see plugins."""
+"""Pages with the results of audits, reconciliations and comparisons of renditions.
+
+Every route requires a user who may see plugins.
+"""
 
 from pathlib import Path
 

@@ -40,7 +40,8 @@ def why_to_soak(pipeline: str, writer: str, number: int, until: int) -> str | No
     active = WriterRenditions(open_pipeline(pipeline), writer).output.active.number
     if active != number or wall_clock() >= until:
         return None
+    over = f"{datetime.fromtimestamp(until / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC"
     return (
         f"{pipeline}/{writer}: readers use rendition {number}; the earlier one is kept for a return until "
-        f"{datetime.fromtimestamp(until / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC: tidemark renditions rollback {pipeline} {writer}"
+        f"{over}: tidemark renditions rollback {pipeline} {writer}"
     )

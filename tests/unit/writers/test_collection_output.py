@@ -6,12 +6,12 @@ from tests.support.log_samples import compact
 from tests.support.memory_collection import CollectionWorld, given_declared
 
 from tidemark.delivery.compacted_history import HistoryCompacted, refusal_of
+from tidemark.delivery.renditions import declared
 from tidemark.delivery.renditions.errors import OutputLeftOver
 from tidemark.delivery.state.positions import ShapeChanged
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.faults import FaultPoint
 from tidemark.outputs.model.rendition import RenditionState
-from tidemark.writers.collection import writer as collection
 
 pytestmark = pytest.mark.unit
 
@@ -208,7 +208,7 @@ def test_other_code_stops_the_writer_and_the_earlier_code_lets_it_go_on(clocked,
     code = dict(clocked.found.rendition(1).code)
     binding = clocked.publish_records("a=2")
     with monkeypatch.context() as patch:
-        patch.setattr(collection, "_code_of", lambda modules: {**code, module: "other"})
+        patch.setattr(declared, "_digests", lambda modules: {**code, module: "other"})
         clocked.deliver(clocked.started())
         gate = gate_of(clocked)
         assert (gate.cause, gate.through) == (Cause.CODE, 0)

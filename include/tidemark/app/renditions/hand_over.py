@@ -65,9 +65,11 @@ class HandingOver:
         refused = self._refusal(output, candidate)
         return _plan(of, RenditionAction.HANDOVER, self.number, lines, details, refused)
 
-    def found(self, signed: Signature) -> Handover | None:
-        """The handover that an earlier attempt with the same signature has made."""
-        return next((one for one in self.renditions.output.handovers if one.signed == signed), None)
+    def found(self) -> Handover | None:
+        """The handover that an earlier attempt has made: there is one to each rendition, and every later one
+        is a return to it."""
+        handovers = self.renditions.output.handovers
+        return next((one for one in handovers if one.rendition == self.number), None)
 
     def previous(self, done: Handover) -> int:
         """The rendition that readers used before a handover."""
@@ -75,9 +77,9 @@ class HandingOver:
         return handovers[handovers.index(done) - 1].rendition
 
     def carry_out(self, signed: Signature, *, session: Engine | None = None) -> Handover:
-        """Hand over; repeating it with the same signature returns the handover."""
+        """Hand over; repeating it returns the handover, whether readers still use the rendition or not."""
         of, output = self.renditions, self.renditions.output
-        if (done := self.found(signed)) is not None:
+        if (done := self.found()) is not None:
             return done
         if (refused := self._refusal(output, output.rendition(self.number))) is not None:
             raise refused

@@ -39,9 +39,10 @@ def changed_writers(opened: OpenPipeline) -> list[ChangedWriter]:
     """The writers of a pipeline that are rebuilt by themselves now. Read-only."""
     found = []
     for declared in opened.pipeline.writers:
-        if declared.on_change is OnChange.REBUILD:
-            if (changed := _changed(WriterRenditions(opened, declared.name))) is not None:
-                found.append(changed)
+        if declared.on_change is not OnChange.REBUILD:
+            continue
+        if (changed := _changed(WriterRenditions(opened, declared.name))) is not None:
+            found.append(changed)
     return found
 
 

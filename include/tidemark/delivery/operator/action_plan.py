@@ -15,7 +15,7 @@ from tidemark.consensus.lease import lease_of_another, new_lease
 from tidemark.consensus.objects import Outpaced
 from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.state.lease import LeaseHeld, WriterHold
-from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.positions import Positions, refuse_ended
 from tidemark.delivery.state.writer_state import OffsetEntry, WriterGate, WriterState
 from tidemark.errors import with_fields
 
@@ -92,6 +92,7 @@ def load_free(positions: Positions, name: str, now: int, holder: str = "") -> Wr
     state = positions.load(name)
     if state is None:
         raise NotPossible(positions.pipeline, name, "no writer of this name was ever registered.")
+    refuse_ended(state)
     refuse_held(state, holder, now)
     return state
 

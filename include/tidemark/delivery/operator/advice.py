@@ -10,12 +10,12 @@ from typing import Any
 
 from tidemark.delivery.state.handed_back import take_over_command
 from tidemark.delivery.state.writer_state import Cause, HandedBack, WriterGate, WriterState
+from tidemark.outputs.model.consumer_name import split_consumer
 
 SURE = 2
 """Failures of one message before acknowledging it is advised: the first may be transient."""
 IN_BULK = "go on in bulk"
-BUILD_ANEW = "build it anew from the log, beside what readers have"
-ANOTHER_WRITER = "add a writer with another name and table to the pipeline's file"
+BUILD_NEXT = "build the next rendition from the log, beside what readers have"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +124,10 @@ def advise(
             )
             return Advice(*place, where, (send,), is_failure=True)
         case Cause.TAINTED:
-            return Advice(*place, where, (Remedy(BUILD_ANEW, ANOTHER_WRITER),), is_failure=True)
+            return Advice(*place, where, (Remedy(BUILD_NEXT, _build(state)),), is_failure=True)
         case Cause.CODE:
             restore = Remedy("install the code again that it was registered with, then go on", resume)
-            build = Remedy(f"or {BUILD_ANEW}", ANOTHER_WRITER)
+            build = Remedy(f"or {BUILD_NEXT}", _build(state))
             return Advice(*place, where, (restore, build), is_failure=True)
         case Cause.VERIFICATION:
             again = Remedy("verify again; a clean one opens the gate", resume)
@@ -165,6 +165,10 @@ def _passed(gate: WriterGate, position: int, acknowledged: Collection[int]) -> s
     if first > gate.through:
         left = "its binding is left"
     return f"after {gate.where}, which is {done}: {left} to be delivered, then the gate opens."
+
+
+def _build(state: WriterState) -> str:
+    return f"tidemark renditions build {state.pipeline} {split_consumer(state.name)[0]}"
 
 
 def _so_often(gate: WriterGate) -> str:

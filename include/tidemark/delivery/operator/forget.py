@@ -9,15 +9,17 @@ from tidemark.delivery.operator.action_plan import (
     ActionPlan,
     ChangedMeanwhile,
     NotPossible,
-    load_free,
     plan_for,
+    refuse_held,
 )
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import forget_writer
+from tidemark.delivery.state.writer_state import WriterState
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.registered_writers import enrolled
+from tidemark.outputs.model.consumer_name import split_consumer
 
 
 def plan_forget(
@@ -42,15 +44,31 @@ def plan_forget(
         return ActionPlan(
             "forget", pipeline, name, lines, details, lambda _: forget_writer(control, positions, name)
         )
-    state = load_free(positions, name, clock())
+    state, *others = _consumers(positions, control, name, clock())
 
     def execute(deed: AuditEntry) -> None:
-        try:
-            positions.forget(state, deed)
-        except Outpaced:
-            raise ChangedMeanwhile(state.pipeline, state.name) from None
-        reach(FaultPoint.FORGOTTEN)
-        forget_writer(control, positions, name)
+        # The consumers of further renditions first: without the first one, the writer is forgotten.
+        for one in reversed([state, *others]):
+            try:
+                positions.forget(one, deed)
+            except Outpaced:
+                raise ChangedMeanwhile(one.pipeline, one.name) from None
+            reach(FaultPoint.FORGOTTEN)
+            forget_writer(control, positions, one.name)
 
-    removed = (f"position {state.position}, gate and offset log are removed", "the output stays where it is")
+    removed = [f"position {state.position}, gate and offset log are removed", "the output stays where it is"]
+    if others:
+        removed.append(f"so are those of {', '.join(one.name for one in others)}")
     return plan_for("forget", state, removed, {"position": state.position}, execute)
+
+
+def _consumers(positions: Positions, control: LogControl, name: str, now: int) -> list[WriterState]:
+    """The registered consumers of a writer's renditions, the first one first; refuses those with a lease."""
+    names = {*enrolled(control), *control.writer_names()}
+    of_writer = {one for one in names if split_consumer(one)[0] == name} | {name}
+    found = [state for one in sorted(of_writer) if (state := positions.load(one)) is not None]
+    if not found:
+        raise NotPossible(positions.pipeline, name, "no writer of this name was ever registered.")
+    for state in found:
+        refuse_held(state, "", now)
+    return found

@@ -119,10 +119,13 @@ class OffsetLogOutcome:
 
 
 def find_writers(consensus: Consensus, pipeline: str | None = None) -> Iterator[tuple[str, str]]:
-    """Every registered writer as (pipeline, writer), including those that no file declares any more."""
+    """Every registered consumer as (pipeline, name), including those that no file declares any more. Those
+    that have ended keep their log as it is."""
     for its_pipeline, _, writer in sorted(name.partition("/") for name in consensus.names(ObjectKind.WRITER)):
-        if pipeline in (None, its_pipeline) and Positions(consensus, its_pipeline).load(writer):
-            yield its_pipeline, writer
+        if pipeline in (None, its_pipeline):
+            state = Positions(consensus, its_pipeline).load(writer)
+            if state is not None and state.ended is None:
+                yield its_pipeline, writer
 
 
 def choose_writers(

@@ -32,6 +32,7 @@ from tidemark.delivery.state.writer_state import (
     WRITER_AUDIT,
     Acknowledgement,
     Cause,
+    Ended,
     HandedBack,
     LeftOut,
     Newest,
@@ -71,6 +72,27 @@ class ShapeChanged(DeliveryError):
             f"{self.pipeline}/{self.writer}: {what}. Nothing was delivered, because old and new output "
             "would mix. Change it back, or add a writer under a new name with the new setting."
         )
+
+
+@with_fields
+class ConsumerEnded(DeliveryError):
+    """The rendition that a consumer delivered to was taken out of use for good."""
+
+    needs_person = True
+
+    pipeline: str
+    writer: str
+
+    text = (
+        "{pipeline}/{writer}: this consumer has ended, because its rendition was retired or given up. Nothing "
+        "was delivered or changed. Look at the others: tidemark renditions {pipeline}"
+    )
+
+
+def refuse_ended(state: WriterState) -> None:
+    """Raise ``ConsumerEnded`` for a consumer that delivers nothing any more."""
+    if state.ended is not None:
+        raise ConsumerEnded(state.pipeline, state.name)
 
 
 def refuse_other_shape(known: WriterState, shape: Mapping[str, Any]) -> None:
@@ -121,7 +143,8 @@ class Positions:
         def attempt(found: tuple[int, WriterState | None]) -> WriterState:
             version, known = found
             if known is not None:
-                refuse_other_shape(known, shape)
+                if known.ended is None:
+                    refuse_other_shape(known, shape)
                 return known
             # Seed the token from the object's version, so that neither is ever reused: a holder from before
             # the writer was forgotten stays fenced.
@@ -232,6 +255,16 @@ class Positions:
         body = json.dumps(asdict(done), sort_keys=True)
         puts = {_redelivered_row(done.id): body, **self.audit_row(state, deed)}
         return self._store(replace(state, lease=lease), puts, [_redelivering_row(done.id)])
+
+    def end(self, state: WriterState, ended: Ended, deed: AuditEntry) -> WriterState:
+        """Make the object of a consumer a tombstone, at the version of ``state``; raises ``Outpaced``.
+
+        What it records stays: its acknowledged ids count for other renditions too.
+        """
+        tomb = replace(state, ended=ended, gate=None, lease=None, token=state.version + 1)
+        puts = {HEAD: json.dumps(tomb.to_row(), sort_keys=True), **self.audit_row(state, deed)}
+        version = self.consensus.commit(self.key(state.name), state.version, Change(puts))
+        return replace(tomb, version=version)
 
     def forget(self, state: WriterState, deed: AuditEntry) -> None:
         """Remove a writer's state; its audit entries stay."""
@@ -347,6 +380,7 @@ class Positions:
     def _store(
         self, state: WriterState, further: Mapping[str, str] | None = None, gone: Sequence[str] = ()
     ) -> WriterState:
+        refuse_ended(state)
         if state.handed_back and state.gate is None:
             raise ValueError(f"{state.pipeline}/{state.name} handed its tables back and may not be open")
         puts = {HEAD: json.dumps(state.to_row(), sort_keys=True), **(further or {})}

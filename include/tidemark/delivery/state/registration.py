@@ -1,20 +1,20 @@
-"""Registration of a writer: first with the log, whose compaction then waits for it, then in its own object,
-then, for kinds with times that readers read, its output.
+"""Registration of a consumer, which delivers to one rendition of a writer: first with the log, whose
+compaction then waits for it, then in its own object; then the output of the writer, for its first rendition.
 
 In this order no crash lets a compaction overlook a writer: one that only the log knows counts as a writer
 that has finished nothing. While a compaction holds the log, no writer is registered. A compacted log accepts
 only writers that do not need every message.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.lease_wait import PATIENCE
 from tidemark.delivery.compacted_history import BEGIN_ANEW, require_history
 from tidemark.delivery.published_log import PublishedLog
-from tidemark.delivery.renditions.output import WriterOutput
+from tidemark.delivery.renditions.output import FIRST, WriterOutput
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.target import refuse_left_over
@@ -26,7 +26,13 @@ from tidemark.log.model.binding import NOTHING_YET, Binding
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.holds import holds
 from tidemark.log.state.registered_writers import Enrolled, enrol, enrolled, ensure_enrolled, withdraw
+from tidemark.outputs.model.consumer_name import consumer_name, split_consumer
+from tidemark.outputs.model.rendition import Rendition, RenditionState
+from tidemark.outputs.state.output_store import OutputStore
 from tidemark.pipeline.model import AnyWriter, WriterStart
+
+_RELEASED = frozenset({RenditionState.ABANDONED, RenditionState.DROPPED})
+"""The states of renditions that compaction does not wait for."""
 
 Start = int | Literal[WriterStart.RECREATED]
 """The position that a new writer begins with, or ``recreated``: it begins with recreated topics."""
@@ -47,14 +53,17 @@ def known_writer(
     clock: Clock = wall_clock,
     patience: float = PATIENCE,
 ) -> tuple[WriterState, PublishedLog]:
-    """The writer's state, and the log to deliver from; registers the writer at its first run, at ``start``.
+    """The consumer's state, and the log to deliver from; registers it at its first run, at ``start``.
 
-    A registration waits for a follow that merges small files, ``patience`` seconds at most.
+    A registration waits for a follow that merges small files, ``patience`` seconds at most. A consumer that
+    has ended is returned as it is.
     """
+    output = WriterOutput.of(writer, log, positions, clock)
     state = positions.load(writer.name)
     if state is not None:
-        ensure_enrolled(log.control, Enrolled(writer.name, state.version))
-        _ensure_output(writer, log, positions, clock)
+        if state.ended is None:
+            ensure_enrolled(log.control, Enrolled(writer.name, state.version))
+            output.ensure(state)
         return state, log
     place = Enrolled(writer.name, positions.version(writer.name))
     head = enrol(log.control, place, clock(), "a new writer is refused", patience)
@@ -62,17 +71,18 @@ def known_writer(
     try:
         # From here on compaction waits for this writer, so only what is compacted by now matters.
         current = log if head.compacted_below == log.manifest.compacted_below else log.reopened()
-        if isinstance(start, int):
-            begins = Beginning(start, {})
-        else:
-            begins = find_beginning(writer, log.control, current.end)
+        begins = _beginning(writer, current, start)
         require_history(writer, writer.name, current, begins.position + 1, BEGIN_ANEW, is_new=True)
-        output = WriterOutput.of(writer, current, positions, clock)
-        if output and positions.load(writer.name) is None:  # else another run was faster
-            output.refuse_left_over()
-            writer.create_target()
+        output = replace(output, log=current)
+        is_first_try = positions.load(writer.name) is None  # else another run was faster
+        if is_first_try:
+            output.refuse_undeclared()
+            if output.is_timed:
+                writer.create_target()
         identity = writer.identify()
         bound = writer.bound_to(identity) if identity else writer
+        if is_first_try and output.number != FIRST:
+            output.refuse_place_in_use(identity, bound)
         refuse_left_over(bound, identity, positions, log.control)
     except Exception:
         withdraw(log.control, place)
@@ -80,15 +90,17 @@ def known_writer(
     target = identity.id if identity else None
     state = positions.register(writer.name, bound.shape, begins.position, target, begins.starts)
     reach(FaultPoint.REGISTER_REGISTERED)
-    _ensure_output(writer, current, positions, clock)
+    if state.ended is None:
+        output.ensure(state)
+    else:  # its rendition was retired or given up in between
+        withdraw(log.control, place)
     return state, current
 
 
-def _ensure_output(writer: Writer, log: PublishedLog, positions: Positions, clock: Clock) -> None:
-    """Create the output that readers read, before anything is delivered to it."""
-    output = WriterOutput.of(writer, log, positions, clock)
-    if output:
-        output.ensure()
+def _beginning(writer: Writer, log: PublishedLog, start: Start) -> Beginning:
+    if isinstance(start, int):
+        return Beginning(start, {})
+    return find_beginning(writer, log.control, log.end)
 
 
 def forget_writer(control: LogControl, positions: Positions, name: str) -> None:
@@ -129,7 +141,7 @@ def registered_writers(
     """
     found = _positions(control, positions, declared, refused)
     return [
-        RegisteredWriter(name, position, _holds_below(control, position), name in declared)
+        RegisteredWriter(name, position, _holds_below(control, position), split_consumer(name)[0] in declared)
         for name, position in found.items()
     ]
 
@@ -149,16 +161,33 @@ def passed_by_all(
 def _positions(
     control: LogControl, positions: Positions, declared: Collection[str], refused: Collection[str]
 ) -> dict[str, int]:
-    """The position that every writer has or may get by a rewind in progress; −1 for one that never ran."""
+    """The position that every consumer has or may get by a rewind in progress; −1 for one that never ran.
+
+    Those of every rendition count, delivered to or not: a closed gate or a build holds the log back. Only an
+    abandoned or dropped one does not, and none that has ended.
+    """
     on_list = enrolled(control)
-    names = sorted({*on_list, *declared, *control.writer_names()})
-    states = {name: positions.load(name) for name in names}
-    waiting = {*declared} - {*refused}
-    return {
-        name: _position(states[name], on_list.get(name))
-        for name in names
-        if states[name] or name in on_list or name in waiting
+    states = {name: positions.load(name) for name in {*on_list, *declared, *control.writer_names()}}
+    there = {name for name, state in states.items() if state or name in on_list or name in declared}
+    renditions = {
+        consumer_name(writer, one.number): one.state
+        for writer in {split_consumer(name)[0] for name in there}  # the output of a forgotten writer stays
+        for one in _renditions(positions, writer)
     }
+    states |= {name: None for name in renditions if name not in states}
+    waiting = {*there, *renditions} - {*refused}
+    return {
+        name: _position(state, on_list.get(name))
+        for name, state in sorted(states.items())
+        if not (state and state.ended)
+        and renditions.get(name) not in _RELEASED
+        and (state or name in on_list or name in waiting)
+    }
+
+
+def _renditions(positions: Positions, writer: str) -> Sequence[Rendition]:
+    output = OutputStore(positions.consensus, positions.pipeline, writer).load()
+    return output.renditions if output else ()
 
 
 def _position(state: WriterState | None, place: Enrolled | None) -> int:

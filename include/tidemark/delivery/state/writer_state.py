@@ -123,6 +123,19 @@ class HandedBack:
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """That a consumer has ended for good: it delivers nothing, and compaction does not wait for it.
+
+    Attributes:
+        at: When, in µs.
+        by: The process that ended it.
+    """
+
+    at: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class TopicStart:
     """A recreated topic that a writer began with.
 
@@ -197,6 +210,7 @@ class WriterState:
             gate.
         theirs: The pointers that a kafka-journal replicator had written when its tables were last taken over
             by command: offsets up to there count as written by it.
+        ended: Set once the consumer has ended: its object is a tombstone then, and never changes again.
     """
 
     pipeline: str
@@ -213,6 +227,7 @@ class WriterState:
     starts: Mapping[str, TopicStart] = field(default_factory=dict)
     handed_back: HandedBack | None = None
     theirs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    ended: Ended | None = None
 
     @property
     def expects_anything(self) -> bool:
@@ -251,6 +266,7 @@ class WriterState:
             "starts": {topic: asdict(start) for topic, start in self.starts.items()},
             "handed_back": asdict(self.handed_back) if self.handed_back else None,
             "theirs": [[*place, offset] for place, offset in sorted(self.theirs.items())],
+            **({"ended": asdict(self.ended)} if self.ended else {}),
         }
 
     @classmethod
@@ -271,6 +287,7 @@ class WriterState:
             {topic: TopicStart(**start) for topic, start in row.get("starts", {}).items()},
             HandedBack(**row["handed_back"]) if row.get("handed_back") else None,
             {(topic, partition): offset for topic, partition, offset in row.get("theirs", ())},
+            Ended(**row["ended"]) if row.get("ended") else None,
         )
 
 

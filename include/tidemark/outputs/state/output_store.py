@@ -61,6 +61,16 @@ class OutputStore:
         reach(FaultPoint.RENDITION_CREATED)
         return output
 
+    def remove(self, seen: Output) -> None:
+        """Remove the output of a forgotten writer, if it is still as it was seen: its name begins anew."""
+
+        def decide(snapshot: Snapshot) -> tuple[Change | None, None]:
+            is_same = self._output(snapshot) == seen
+            return (Change(deletes=list(snapshot.rows)) if is_same else None), None
+
+        update(self.consensus, self.key, None, decide)
+        reach(FaultPoint.OUTPUT_FORGOTTEN)
+
     def change(self, decide: Callable[[Output], Output]) -> Output:
         """Commit what ``decide`` makes of the output; returns the output as it is then. See ``amend``."""
 

@@ -9,7 +9,7 @@ one whose key was in another partition of its topic.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 from zlib import crc32
 
@@ -21,7 +21,6 @@ from tidemark.collection.model.row_digests import digests_of, no_digests
 from tidemark.collection.model.rows import BadRow, RowBatch, RowRules, rows_of
 from tidemark.collection.tables.layout import CollectionPlace
 from tidemark.connections import CassandraConnection
-from tidemark.delivery.transforms.function import modules_called
 from tidemark.delivery.writer import (
     BadMessage,
     Check,
@@ -38,7 +37,6 @@ from tidemark.faults import at_once
 from tidemark.log.files.parquet import LOG_SCHEMA
 from tidemark.log.model.binding import Binding, TopicPartition
 from tidemark.log.model.manifest import LogFile
-from tidemark.outputs.settings import code_digests, settings_of
 from tidemark.pipeline.kinds import FORMATS
 from tidemark.writers.collection.compacted import POLICY, refusal_of
 from tidemark.writers.collection.errors import TablesNotEmpty
@@ -97,9 +95,7 @@ class CollectionWriter(Writer):
 
     def timed_output(self) -> TimedOutput:
         """See ``Writer.timed_output``."""
-        settings = settings_of(self.declared, self.shape, self.declared.unshaping)
-        code = _code_of(tuple(modules_called(self.declared.transforms)))
-        return TimedOutput(settings, code, str(self.place), self.declared.shards)
+        return TimedOutput(self.declared.shards)
 
     @property
     def verifier(self) -> str:
@@ -292,12 +288,6 @@ class CollectionWriter(Writer):
                 f"it was dropped and created again while it was written to (its id was {self.tables} and is "
                 f"{present.id}), so a part of what was delivered is not in it",
             )
-
-
-@lru_cache
-def _code_of(modules: tuple[str, ...]) -> Mapping[str, str]:
-    """The digests of modules. They are those that the process has loaded, so they do not change."""
-    return code_digests(modules)
 
 
 def _hashes(batch: pa.RecordBatch) -> list[int]:

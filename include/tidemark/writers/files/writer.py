@@ -102,6 +102,11 @@ class FilesWriter(TransformingWriter):
     def prepare(self) -> None:
         """Nothing: the folder is created with the first file."""
 
+    def refuses_rendition(self) -> str | None:
+        """See ``Writer.refuses_rendition``: readers take every file of the folder."""
+        there = next(iter(self.folder.list_files("", f".{self.declared.format.value}")), None)
+        return f"folder {self.declared.path} has files already, such as {there}" if there else None
+
     def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
         """One part, because a binding is one file."""
         return [Part(binding, tuple(files))]

@@ -143,6 +143,13 @@ class JournalWriter(Writer):
             f"at {wanted[topic, partition]} at least"
         )
 
+    def refuses_rendition(self) -> str | None:
+        """See ``Writer.refuses_rendition``: tables with pointers or heads are those of another journal."""
+        if not self._has_tables:
+            return None
+        is_used = self._tables.has_heads() or self._tables.has_pointers()
+        return f"keyspace {self.declared.keyspace} is not empty" if is_used else None
+
     def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
         """One part per Kafka partition, several for a large one. Every file holds one partition."""
         return parts_by_partition(binding, files, MESSAGES_A_PART)

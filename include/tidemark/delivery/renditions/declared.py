@@ -1,0 +1,109 @@
+"""What a writer's declaration says about its output: settings, place, and the code that its transforms run.
+
+A writer of another package need not keep its declaration in ``declared``. Its rendition has no settings but
+the shape then, and a change of the shape stays refused, because nothing tells how the writer was built.
+Nothing here reads the target or the control plane.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from pydantic import ValidationError
+
+from tidemark.delivery.writer import Writer
+from tidemark.outputs.model.rendition import Rendition
+from tidemark.outputs.settings import (
+    SHAPE,
+    WRITER,
+    SettingChange,
+    changed_settings,
+    code_digests,
+    settings_of,
+)
+from tidemark.pipeline.extensions import UnknownKind
+from tidemark.pipeline.model import Pipeline
+from tidemark.pipeline.parts import Expiry
+from tidemark.pipeline.writers import WRITERS, WriterDeclaration
+
+
+@dataclass(frozen=True, slots=True)
+class FirstSettings:
+    """The settings and the place of a writer's first rendition."""
+
+    settings: Mapping[str, Any]
+    place: str
+
+
+def first_settings(writer: Writer, shape: Mapping[str, Any]) -> FirstSettings:
+    """The settings that a writer was registered with.
+
+    Its declaration may have changed since, where an older version registered it and stored no more than its
+    shape: keys of the shape are older than the declaration, so they are the ones that count.
+    """
+    declared = getattr(writer, "declared", None)
+    if not isinstance(declared, WriterDeclaration):
+        return FirstSettings({SHAPE: dict(shape)}, "")
+    then = _as_registered(declared, shape)
+    if then is None:  # what the target refuses then, as another shape
+        return FirstSettings({SHAPE: dict(shape)}, declared.place)
+    return FirstSettings(settings_of(then, shape, then.unshaping), then.place)
+
+
+def code_now(settings: Mapping[str, Any]) -> Mapping[str, str]:
+    """The digests of the modules that the transforms of these settings run now, by name."""
+    transforms = settings.get(WRITER, {}).get("transforms", ())
+    paths = (one["function"]["path"] for one in transforms if "function" in one)
+    return _digests(tuple(sorted({path.rpartition(".")[0] for path in paths})))
+
+
+def changed_in_file(
+    pipeline: Pipeline, declared: WriterDeclaration, rendition: Rendition
+) -> list[SettingChange]:
+    """The settings of the file that differ from a rendition's; keys that are no settings are left out.
+
+    The shape has the defaults of the version that made the rendition, so a default that a later version
+    changes shows too.
+    """
+    shape: Mapping[str, Any] = rendition.settings.get(SHAPE, {})
+    then: Mapping[str, Any] = rendition.settings.get(WRITER, {})
+    whole, fields = declared.model_dump(mode="json"), type(declared).model_fields
+    outside = {
+        "timezone": (pipeline.expiry or Expiry()).timezone,
+        "source_format": pipeline.source.kafka.format,
+    }
+    # A key that a declaration may leave open has a derived value in the shape, such as a table's name.
+    shown = {key: value for key, value in shape.items() if key in fields and fields[key].default is not None}
+    now = settings_of(declared, {}, declared.unshaping)[WRITER] if then else {}
+    before = {**shown, **then, **{key: shape[key] for key in outside if key in shape}}
+    wanted = {*before, *now} - {*declared.unshaping}
+    after = {**whole, **outside}
+    return changed_settings({key: before.get(key) for key in wanted}, {key: after.get(key) for key in wanted})
+
+
+def _as_registered(declared: WriterDeclaration, shape: Mapping[str, Any]) -> WriterDeclaration | None:
+    """The declaration with the keys of a shape; None where they do not make one."""
+    whole = declared.model_dump(mode="json")
+    older = {key: value for key, value in shape.items() if _is_older(whole, key, value)}
+    if not older:
+        return declared
+    kept = declared.model_dump(mode="json", exclude_defaults=True, exclude=set(declared.unshaping))
+    try:
+        model = WRITERS.find(older.get("kind", declared.kind)).declaration
+        same_kind = model is type(declared)
+        found = model.model_validate({**(kept if same_kind else {"name": declared.name}), **older})
+    except (ValidationError, UnknownKind, ValueError):
+        return None
+    return found
+
+
+def _is_older(whole: Mapping[str, Any], key: str, value: Any) -> bool:
+    """Whether a declaration says something else than a shape; a key that it leaves open says nothing."""
+    return whole.get(key) is not None and whole[key] != value
+
+
+@lru_cache
+def _digests(modules: tuple[str, ...]) -> Mapping[str, str]:
+    """The digests of modules. They are those that the process has loaded, so they do not change."""
+    return code_digests(modules)
