@@ -16,8 +16,6 @@ from tidemark.cli.options import Json, PipelineName, WriterName, print_json
 from tidemark.cli.plans import NOT_EXECUTED, NOTHING_TO_CHANGE, PlanOptions, plan_options
 
 if TYPE_CHECKING:
-    import click
-
     from tidemark.app.renditions.opened import WriterRenditions
     from tidemark.app.renditions.plan import RenditionPlan
     from tidemark.outputs.model.evidence import VerificationMode
@@ -38,7 +36,7 @@ Mode = Annotated[
 class ListsByDefault(TyperGroup):
     """A group whose first argument may be a pipeline instead of a command: then it lists."""
 
-    def resolve_command(self, ctx: "click.Context", args: list[str]) -> Any:
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """See ``click.Group``. More than two names can be no pipeline and writer, but a mistyped command."""
         names = [one for one in args if not one.startswith("-")]
         if args and args[0] not in self.commands and len(names) <= 2:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tidemark.clock import Clock, wall_clock
 from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.renditions.output import GIVEN_UP
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.log.model.binding import Binding
@@ -26,7 +27,7 @@ from tidemark.verification.renditions.errors import (
 )
 from tidemark.verification.renditions.matching import Group, RuleMatcher, Sample, explained_rows, outcomes
 from tidemark.verification.renditions.report import RenditionReport, RuleLine, SampleGroup
-from tidemark.writers.renditions import GIVEN_UP, RenditionWriter
+from tidemark.writers.renditions import RenditionWriter
 
 
 @dataclass(frozen=True)
