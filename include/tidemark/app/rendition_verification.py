@@ -90,9 +90,9 @@ class HeldRenditions:
         numbers = self.number, output.active.number
         new, old = (self._built(output, number) for number in numbers)
         consumers = consumers_of(self.opened, self.writer, new)
-        sides = (consumers.state(number).side(number) for number in numbers)
-        states = (self.holds[number].state for number in numbers)
-        return RenditionPair(output, new, old, *states, *sides)
+        new_state, old_state = (self.holds[number].state for number in numbers)
+        new_side, old_side = (consumers.state(number).side(number) for number in numbers)
+        return RenditionPair(output, new, old, new_state, old_state, new_side, old_side)
 
     def _built(self, output: Output, number: int) -> RenditionWriter:
         place = self.opened.pipeline, self.opened.connections, self.writer

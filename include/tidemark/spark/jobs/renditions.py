@@ -1,11 +1,11 @@
 """Comparison of two renditions in Spark's tasks: pieces of any kind, and whole journals with one shuffle."""
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from sys import maxsize
 from typing import TYPE_CHECKING, TypeVar
 
-import msgspec
 import pyarrow as pa
 
 from tidemark.cassandra.session import connect
@@ -57,9 +57,7 @@ class SparkEngine:
         """See ``Engine``: both keyspaces are scanned, and one shuffle groups them by entity."""
         together = bring_together(read_both(self.spark, old, new, topics), self._partitions(old, new))
         found = together.mapInArrow(judging(matcher), "tally binary").collect()
-        return DifferenceTally.sum(
-            msgspec.msgpack.decode(bytes(row.tally), type=DifferenceTally) for row in found
-        )
+        return DifferenceTally.sum(pickle.loads(bytes(row.tally)) for row in found)
 
     def _partitions(self, *writers: JournalWriter) -> int:
         session = connect(writers[0].connection)
@@ -76,6 +74,6 @@ def judging(matcher: RuleMatcher) -> Callable[[Iterable[pa.RecordBatch]], Iterat
         tally = DifferenceTally()
         for verdict in compare_both(batches, maxsize):
             note_entity(tally, verdict.differences, matcher)
-        yield pa.RecordBatch.from_pydict({"tally": pa.array([msgspec.msgpack.encode(tally)], pa.binary())})
+        yield pa.RecordBatch.from_pydict({"tally": pa.array([pickle.dumps(tally)], pa.binary())})
 
     return judge

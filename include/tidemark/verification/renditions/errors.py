@@ -29,7 +29,7 @@ class RenditionBehind(VerificationError):
 
 @with_fields
 class RenditionAhead(VerificationError):
-    """A rendition is beyond the position of the active one, and its kind can only be compared as it is now."""
+    """A rendition of a kind without times is beyond the position of the active one."""
 
     pipeline: str
     writer: str

@@ -20,7 +20,6 @@ from tidemark.pipeline.extensions import load_attribute
 from tidemark.verification.renditions.comparison import Compare, Compared, Comparing, Engine
 from tidemark.verification.renditions.difference import RowDifference
 from tidemark.verification.renditions.errors import (
-    NotBuilt,
     NothingToCompare,
     RenditionBehind,
     RenditionStopped,
@@ -38,7 +37,7 @@ class RenditionPair:
         output: The writer's output.
         new: The rendition that is verified.
         old: The active rendition.
-        new_state: Its consumer; None where nothing was ever delivered to it.
+        new_state: Its consumer.
         old_state: The consumer of the active one.
         new_side: What evidence is about, of the rendition that is verified.
         old_side: The same of the active one.
@@ -47,8 +46,8 @@ class RenditionPair:
     output: Output
     new: RenditionWriter
     old: RenditionWriter
-    new_state: WriterState | None
-    old_state: WriterState | None
+    new_state: WriterState
+    old_state: WriterState
     new_side: ComparedSide
     old_side: ComparedSide
 
@@ -57,10 +56,6 @@ class RenditionPair:
         output, number, consumer = self.output, self.new.number, self.new.consumer
         place = output.pipeline, output.writer
         refuse_unfit(output, number)
-        if self.new_state is None:
-            raise NotBuilt(*place, number, consumer)
-        if self.old_state is None:
-            raise NotBuilt(*place, self.old.number, self.old.consumer)
         if self.new_state.gate is not None:
             raise RenditionStopped(*place, number, consumer, self.new_state.gate.reason)
         if self.new_state.position < self.old_state.position:
@@ -74,7 +69,7 @@ class RenditionPair:
         pairs = ((self.old_side, self.new_side), (self.new_side, self.old_side))
         found = {
             one.number: tuple(
-                id_ for id_ in one.acknowledged if id_ <= most and id_ not in other.acknowledged
+                sorted(id_ for id_ in {*one.acknowledged} - {*other.acknowledged} if id_ <= most)
             )
             for one, other in pairs
         }

@@ -98,7 +98,7 @@ class CollectionTarget:
         return cut_ring(ring_tokens(session), max(PIECES, size // BYTES_A_PIECE))
 
     def states(self, at: int, piece: TokenRange) -> Iterator[CollectionRow]:
-        """The rows of the keys of a range as of a time, as they were written; raises ``CollectionMissing``."""
+        """The rows of the keys of a range as of a time, as they were written."""
         return CollectionReader(self._tables).stored(at, [piece])
 
     def versions(self, after: int, until: int, piece: TokenRange) -> Iterator[CollectionRow]:
