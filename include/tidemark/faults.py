@@ -100,7 +100,7 @@ class FaultPoint(StrEnum):
     CONSUMER_WITHDRAWN = "consumer.withdrawn"
     RENDITION_CREATED = "rendition.created"
     RENDITION_DECLARED = "rendition.declared"
-    RENDITION_REPORTED = "rendition.reported"
+    RENDITION_REPORTED = "rendition_report.kept"
     RENDITION_VERIFIED = "rendition.verified"
     RENDITION_REVOKED = "rendition.revoked"
     RENDITION_TAINTED = "rendition.tainted"

@@ -57,6 +57,8 @@ RENDITION = _of("rendition.", "frontier.")
 HANDOVER = _of("handover.")
 RETIRE = _of("retire.")
 """Walked in ``tests/unit/outputs/state/test_crash_walk.py``, like the two before."""
+RENDITION_REPORT = _of("rendition_report.")
+"""Walked in ``tests/unit/app/test_rendition_verification.py``."""
 WORK = _of("work.")
 """Walked in ``tests/unit/work/test_fault_walk.py``."""
 
@@ -84,5 +86,6 @@ EVERY_LIST = (
     RENDITION,
     HANDOVER,
     RETIRE,
+    RENDITION_REPORT,
     WORK,
 )

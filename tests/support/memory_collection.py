@@ -18,7 +18,7 @@ from tests.support.log_samples import SEGMENT_BYTES, add_binding, captured_of, g
 from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.collection.model.keys import Key
-from tidemark.collection.model.row import CollectionRow
+from tidemark.collection.model.row import CollectionRow, key_bytes
 from tidemark.collection.model.row_digests import digests_of
 from tidemark.collection.tables.errors import CollectionMissing
 from tidemark.collection.tables.key_origins import KeyOrigin, Origins
@@ -30,7 +30,7 @@ from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding
 from tidemark.log.publish import publish
-from tidemark.outputs.model.digest import TimeDigests
+from tidemark.outputs.model.digest import TimeDigests, shard_of
 from tidemark.outputs.model.output import Output
 from tidemark.outputs.state.output_store import OutputStore
 from tidemark.writers.collection.kind import CollectionDeclaration
@@ -41,6 +41,12 @@ Fate = Callable[[int], None]
 """Asked before every write, with the number of those that were done."""
 Place = tuple[Key, int, int]
 """Key, t and message id."""
+PIECES = 3
+
+
+def piece_of(row: CollectionRow) -> int:
+    """The range of the ring that a key is in."""
+    return shard_of(key_bytes(row.key), PIECES)
 
 
 class MemoryCollection:
@@ -127,6 +133,18 @@ class MemoryTarget:
 
     def digests(self, t: int) -> TimeDigests:
         return self.collection.digests(t)
+
+    def pieces(self, other: Any) -> list[int]:
+        """Ranges of a ring, as numbers."""
+        return list(range(PIECES))
+
+    def states(self, at: int, piece: int) -> Iterator[CollectionRow]:
+        there = newest(self.collection.rows, at).values()
+        return (row for row in there if not row.gone and piece_of(row) == piece)
+
+    def versions(self, after: int, until: int, piece: int) -> Iterator[CollectionRow]:
+        rows = reversed(self.collection.rows)  # the newest first, as in the table
+        return (row for row in rows if after < row.t <= until and piece_of(row) == piece)
 
     def try_using(self) -> None:
         self.fate(self.written)

@@ -91,11 +91,14 @@ class Compared:
         tally: The counts.
         looked_at: What was compared.
         not_compared: How much could not be compared, by reason.
+        is_by_id: Whether messages were compared by their ids, so that an id which was acknowledged for one
+            rendition only needs no difference of its own.
     """
 
     tally: DifferenceTally
     looked_at: Mapping[str, int]
     not_compared: Mapping[str, int] = field(default_factory=dict)
+    is_by_id: bool = False
 
 
 Compare = Callable[[Comparing], Compared]

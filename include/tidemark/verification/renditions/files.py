@@ -98,7 +98,7 @@ def compare_files(comparing: Comparing) -> Compared:
         "groups of bindings", comparison.compare, chunks_of(bindings, BINDINGS_A_PIECE)
     )
     tally = DifferenceTally.sum(found)
-    return Compared(tally, {"messages": tally.rows, "bindings": len(bindings)})
+    return Compared(tally, {"messages": tally.rows, "bindings": len(bindings)}, is_by_id=True)
 
 
 def _redelivered(writer: FilesWriter) -> dict[int, str]:

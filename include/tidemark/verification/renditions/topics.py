@@ -124,7 +124,8 @@ def compare_topics(comparing: Comparing) -> Compared:
     removed = sum(span.first_id > 0 for side in spans for span in side)
     not_compared = {REMOVED: removed, COMPACTED: partitions if compacts else 0}
     found = {reason: count for reason, count in not_compared.items() if count}
-    return Compared(tally, {"messages": tally.rows, "partitions": partitions}, found)
+    looked_at = {"messages": tally.rows, "partitions": partitions}
+    return Compared(tally, looked_at, found, is_by_id=True)
 
 
 def pair_spans(old: Sequence[Span], new: Sequence[Span]) -> list[SpanPair]:

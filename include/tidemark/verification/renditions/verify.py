@@ -130,8 +130,9 @@ def compare_pair(
         engine,
     )
     compared = _compare_function(comparing)(comparing)
-    for difference in _acknowledged(pair, only, compared.tally.ids):
-        matcher.judge(compared.tally, difference)
+    if not compared.is_by_id:
+        for difference in _acknowledged(pair, only, compared.tally.ids):
+            matcher.judge(compared.tally, difference)
     return _report(pair, comparing, compared, only, time.monotonic() - began, clock())
 
 
