@@ -4,7 +4,8 @@ Without a command it lists them. Every change shows its plan first; ``--execute 
 a plan that is refused ends with exit code 1.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tidemark.app.renditions.plan import RenditionPlan
     from tidemark.outputs.model.evidence import VerificationMode
     from tidemark.outputs.model.rendition import Signature
+    from tidemark.verification.renditions.comparison import Engine
 
 LIST = "list"
 Number = Annotated[int, typer.Argument(metavar="N", min=1, help="Number of the rendition.")]
@@ -104,15 +106,12 @@ def verify(
     """Compare a rendition with the one that readers use; exit code 1 if they differ."""
     from tidemark.app.rendition_verification import verify_rendition
     from tidemark.app.renditions.hand_over import default_mode
-    from tidemark.cli.journal.verify import pipeline_spark
-    from tidemark.spark.jobs.renditions import SparkEngine
 
     renditions = _open(pipeline, writer)
     chosen = _newest(renditions, number)
     wanted = _mode(mode) or default_mode(renditions)
     renditions.output.rendition(chosen)
-    with pipeline_spark(renditions.opened, "verify_rendition") as spark:
-        engine = SparkEngine(spark)
+    with _engine(renditions) as engine:
         report = verify_rendition(renditions.opened, writer, chosen, wanted, session=engine)
     if as_json:
         print_json(report.to_dict())
@@ -137,8 +136,6 @@ def handover(
 ) -> None:
     """Let readers take another rendition from now on; it is compared directly before."""
     from tidemark.app.renditions.hand_over import HandingOver
-    from tidemark.cli.journal.verify import pipeline_spark
-    from tidemark.spark.jobs.renditions import SparkEngine
 
     renditions = _open(pipeline, writer)
     one = HandingOver(renditions, _newest(renditions, number), force, _mode(mode))
@@ -147,8 +144,8 @@ def handover(
     def execute(signed: "Signature") -> dict[str, Any]:
         if force or one.is_proven():
             return {"h": one.carry_out(signed).h}
-        with pipeline_spark(renditions.opened, "verify_rendition") as spark:
-            return {"h": one.carry_out(signed, session=SparkEngine(spark)).h}
+        with _engine(renditions) as engine:
+            return {"h": one.carry_out(signed, session=engine).h}
 
     _carry_out(plan, options, execute)
 
@@ -291,6 +288,22 @@ def _catch_up(
             write = write_parts_with(spark)
             done = catch_up(renditions, number, holder, show, write_parts=write, is_stopping=is_stopping)
             return dict(done.to_dict())
+
+
+@contextmanager
+def _engine(renditions: "WriterRenditions") -> "Iterator[Engine]":
+    """Where renditions are compared: a small log in this process, others by Spark's tasks."""
+    from tidemark.cli.journal.verify import pipeline_spark
+    from tidemark.verification.renditions.here import Here
+
+    opened = renditions.opened
+    if opened.log.manifest.count <= opened.pipeline.limits.max_records_in_process:
+        yield Here()
+        return
+    from tidemark.spark.jobs.renditions import SparkEngine
+
+    with pipeline_spark(opened, "verify_rendition") as spark:
+        yield SparkEngine(spark)
 
 
 def _newest(renditions: "WriterRenditions", number: int | None) -> int:

@@ -1,0 +1,17 @@
+"""A pipeline ``bank`` whose writers have renditions."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.rendition_world import RenditionWorld
+
+
+@pytest.fixture
+def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RenditionWorld:
+    """Two bindings are published, and delivered to ``archive``."""
+    world = RenditionWorld(tmp_path, monkeypatch)
+    world.publish({"sum": 1}, {"sum": 2})
+    world.deliver()
+    world.publish({"sum": 3})
+    world.deliver()
+    return world
