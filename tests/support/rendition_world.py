@@ -20,11 +20,11 @@ from tidemark.app.renditions.build import Build
 from tidemark.app.renditions.catch_up import catch_up
 from tidemark.app.renditions.hand_over import HandingOver
 from tidemark.app.renditions.opened import WriterRenditions
-from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Consensus
 from tidemark.delivery.binding_steps import write_parts_here
 from tidemark.delivery.deliver import deliver_to
+from tidemark.delivery.state.writer_state import Cause, WriterGate
 from tidemark.log.bindings.door import Bindings
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
 from tidemark.log.model.audit_result import AuditRecord
@@ -153,8 +153,14 @@ class RenditionWorld:
 
     # Steps
 
-    def deed(self, what: str) -> AuditEntry:
-        return AuditEntry(what, "ann", "known", 1)
+    def stop(self, consumer: str) -> None:
+        """An operator closes the gate of a rendition."""
+        positions = self.opened.positions
+        state = positions.load(consumer)
+        assert state is not None
+        place = state.position + 1
+        gate = WriterGate(Cause.HAND, place, place, state.position, "stopped by ann", 1)
+        positions.commit(state, state.position, None, gate)
 
     def leases_expire(self) -> None:
         """What a killed process held is free again."""

@@ -174,9 +174,9 @@ class RollingBack:
     def carry_out(self, signed: Signature) -> Handover:
         """Return to it; repeating it with the same signature returns the handover."""
         of, output = self.renditions, self.renditions.output
-        done = next((one for one in output.handovers if one.signed == signed), None)
-        if done is not None:
-            return done
+        done = (one for one in output.handovers if one.signed == signed)
+        if (found := next((one for one in done if self.number in (None, one.rendition)), None)) is not None:
+            return found
         number = self._target(output)
         if (refused := self._refusal(output, output.rendition(number))) is not None:
             raise refused

@@ -18,7 +18,7 @@ from tidemark.verification.renditions.errors import RenditionBehind
 pytestmark = pytest.mark.unit
 
 BOB = Signature("bob", "it is slower", 2)
-FEWER = "transforms: [{skip: {expression: 'sum == 2'}}]"
+FEWER = "transforms: [{skip: {field: sum, operator: '>', match: 1}}]"
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_force_hands_over_without_evidence(bank):
 
 
 def test_differences_that_rules_explain_do_not_refuse_it(bank):
-    rule = "expect: [{rows: missing, where: 'sum == 2', reason: 'twice in the source'}]"
+    rule = "expect: [{rows: missing, where: 'sum == 1', reason: 'a test account'}]"
     bank.declare(further=f"{FEWER}, {rule}")
     bank.build()
     assert HandingOver(bank.renditions(), 2).plan().refused is None
@@ -96,7 +96,7 @@ def test_a_rendition_that_is_behind_is_refused(built):
 
 
 def test_a_closed_gate_refuses_with_the_reason(built):
-    built.opened.plan_stop("archive.r2").execute(built.deed("stop"))
+    built.stop("archive.r2")
     for force in (False, True):
         one = HandingOver(built.renditions(), 2, force)
         assert isinstance(one.plan().refused, GateNotOpen)
@@ -126,11 +126,9 @@ def test_a_rendition_that_readers_have_left_is_rolled_back_to_instead(built):
 
 
 def test_of_two_handovers_at_once_one_waits_for_the_leases_of_the_other(built):
-    with (
-        renditions_held(built.opened, "archive", 2, holder="another"),
-        pytest.raises(LeaseHeld, match="another"),
-    ):
-        HandingOver(built.renditions(), 2).carry_out(ANN)
+    one = HandingOver(built.renditions(), 2)
+    with renditions_held(built.opened, "archive", 2, holder="x"), pytest.raises(LeaseHeld, match="x has"):
+        one.carry_out(ANN)
     assert built.hand_over(2) > 0
 
 
@@ -189,5 +187,5 @@ def test_a_rollback_to_a_rendition_that_readers_never_used_is_refused(built):
 
 def test_a_rollback_to_a_stopped_rendition_is_refused(built):
     built.hand_over(2)
-    built.opened.plan_stop("archive.r1").execute(built.deed("stop"))
+    built.stop("archive")
     assert isinstance(RollingBack(built.renditions()).plan().refused, GateNotOpen)
