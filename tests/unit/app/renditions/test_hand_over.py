@@ -80,7 +80,7 @@ def test_force_hands_over_without_evidence(bank):
 
 
 def test_differences_that_rules_explain_do_not_refuse_it(bank):
-    rule = "expect: [{rows: missing, where: 'sum == 1', reason: 'a test account'}]"
+    rule = "expect: [{rows: missing, where: 'value.sum == 1', reason: 'a test account'}]"
     bank.declare(further=f"{FEWER}, {rule}")
     bank.build()
     assert HandingOver(bank.renditions(), 2).plan().refused is None
