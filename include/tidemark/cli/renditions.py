@@ -4,8 +4,9 @@ Without a command it lists them. Every change shows its plan first; ``--execute 
 a plan that is refused ends with exit code 1.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -232,7 +233,11 @@ def _carry_out(
     executed = options.execute and plan.changes
     if executed and not options.as_json:
         _print(plan_lines(plan))
-    result = execute(Signature(options.who, options.reason, wall_clock())) if executed else {}
+    result: dict[str, Any] = {}
+    if executed:
+        # Events of a delivery are no part of a document.
+        with redirect_stdout(sys.stderr) if options.as_json else nullcontext():
+            result = execute(Signature(options.who, options.reason, wall_clock()))
     document = {**plan.to_dict(), **result, "who": options.who, "executed": executed}
     if options.as_json:
         print_json(document)
