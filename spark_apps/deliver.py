@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from tidemark.app.build import Build, NotDelivered, refuse_stopped
+from tidemark.app.consumers import DeliveredConsumer, RunConsumers, difference_lines
 from tidemark.app.expectations import pipeline_suite
 from tidemark.app.shutdown import AskedToStop, stop_requested
 from tidemark.cassandra.session import connect
@@ -27,13 +29,11 @@ from tidemark.delivery.deliver import Delivered, deliver_again, deliver_to
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog
 from tidemark.delivery.state.lease import LeaseHeld
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.registration import start_of
 from tidemark.delivery.writer import Writer
 from tidemark.errors import TidemarkError
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.followed import read_followed
-from tidemark.pipeline.model import AnyWriter
 from tidemark.spark.application import Job, load_audit_beside, run_job, spark_session
 from tidemark.spark.engine import EngineKind, engine_error
 from tidemark.spark.jobs.deliver import reload_from, write_parts_with
@@ -42,7 +42,6 @@ from tidemark.spark.jobs.reconcile import VerifiedInterval, reconcile_writer
 from tidemark.verification.outputs.reconcile import files_of_interval, is_output, reconcile_now, usual_extent
 from tidemark.verification.reconcile import unreconciled_after
 from tidemark.writers.journal.writer import JournalWriter
-from tidemark.writers.registry import build_writers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +56,7 @@ def deliver(job: Job) -> dict[str, Any]:
     positions = Positions(consensus, pipeline.name)
     opened = PublishedLog.open(LogControl(consensus, pipeline.name), pipeline.log.path)
     holder = arguments.holder or f"deliver of {pipeline.name}"
-    writers = list(zip(pipeline.writers, build_writers(pipeline, job.connections), strict=True))
+    consumers = RunConsumers(pipeline, job.connections, positions)
     is_again = bool(arguments.to_t)
     from_t, to_t = int(arguments.from_t or 0), int(arguments.to_t or 0)
     everything = arguments.verify == "all"
@@ -69,7 +68,8 @@ def deliver(job: Job) -> dict[str, Any]:
         opened.held(holder) as log,
         stop_requested() as is_stopping,
     ):
-        if any(isinstance(writer, JournalWriter) for _, writer in writers):
+        chosen = choose_consumers(consumers, log, arguments.consumer)
+        if any(isinstance(one.built and one.writer, JournalWriter) for one in chosen):
             load_audit_beside(beside)
 
         @cache
@@ -79,11 +79,11 @@ def deliver(job: Job) -> dict[str, Any]:
         stays_up = job.connections.spark is not None and job.connections.spark.is_connect
         write_parts = write_parts_by_place(session) if stays_up else write_parts_with(session())
 
-        def deliver_one(declared: AnyWriter, writer: Writer) -> Delivered:
-            reload = reload_from(job.connections.control, pipeline.name, writer.name)
+        def deliver_one(consumer: DeliveredConsumer, log: PublishedLog = log) -> Delivered:
+            reload = reload_from(job.connections.control, pipeline.name, consumer.name)
             if is_again:
                 return deliver_again(
-                    writer,
+                    consumer.writer,
                     log,
                     positions,
                     holder,
@@ -94,7 +94,7 @@ def deliver(job: Job) -> dict[str, Any]:
                     is_stopping=is_stopping,
                 )
             return deliver_to(
-                writer,
+                consumer.writer,
                 log,
                 positions,
                 holder,
@@ -102,11 +102,15 @@ def deliver(job: Job) -> dict[str, Any]:
                 limit=pipeline.limits.max_records_per_run,
                 reload=reload,
                 is_stopping=is_stopping,
-                start=start_of(declared, log.end),
+                start=consumers.start(consumer, log),
             )
 
+        def deliver_whole(consumer: DeliveredConsumer) -> Delivered:
+            build = Build(consumer.name, log, positions, is_stopping)
+            return build.until_caught_up(lambda newer: deliver_one(consumer, newer))
+
         def reconcile_one(writer: Writer, before: int, delivered: Delivered) -> dict[str, Any] | None:
-            if is_stopping() or delivered.gate or delivered.failure:
+            if is_stopping() or delivered.gate or delivered.failure or delivered.is_ended:
                 return None
             if is_output(writer):
                 wanted = usual_extent(writer, before, everything=everything)
@@ -124,72 +128,101 @@ def deliver(job: Job) -> dict[str, Any]:
             spark = session() if extent.selection else None
             return reconcile_writer(spark, writer, log, positions, suite, extent, first, holder)
 
+        differs = consumers.differences()
+        for line in difference_lines(pipeline.name, differs):
+            events.warning("the file differs", pipeline=pipeline.name, what=line)
         left: dict[str, Lease] = {}
-        outcomes = {
-            writer.name: _outcome(positions, declared, writer, deliver_one, reconcile_one, left)
-            for declared, writer in writers
-        }
+        how = deliver_whole if arguments.until_caught_up else deliver_one
+        outcomes = {one.name: _outcome(positions, one, how, reconcile_one, left) for one in chosen}
         refuse_left(consensus, pipeline.name, left, is_again=is_again)
         if is_stopping():  # as a result this would tell that nothing is left to do
             raise AskedToStop(holder)
-    return {"end": log.end, "writers": outcomes, "engine": {"kind": EngineKind.PROCESS.value}}
+    if arguments.consumer:
+        refuse_stopped(pipeline.name, arguments.consumer, outcomes[arguments.consumer])
+    is_beside = {one.name for one in chosen if not one.is_active}
+    for name in is_beside:
+        report_beside(name, outcomes[name])
+    return {
+        "end": log.end,
+        "writers": {one.shown: outcomes[one.name] for one in chosen if one.is_active},
+        "renditions": {name: outcomes[name] for name in outcomes if name in is_beside},
+        "differs": {name: list(map(str, changed)) for name, changed in differs.items()},
+        "engine": {"kind": EngineKind.PROCESS.value},
+    }
+
+
+def choose_consumers(consumers: RunConsumers, log: PublishedLog, name: str) -> list[DeliveredConsumer]:
+    """The consumers to deliver to: all of a run, or the one that is named; raises ``NotDelivered``."""
+    if not name:
+        return consumers.choose(log)
+    found = consumers.one(name, log)
+    if found is None:
+        raise NotDelivered(consumers.pipeline.name, name)
+    return [found]
+
+
+def report_beside(name: str, outcome: Mapping[str, Any]) -> None:
+    """Log why a rendition that readers do not use is not delivered to; it fails no run."""
+    gate = outcome["gate"]
+    if reason := outcome["failure"] or (gate and gate["reason"]):
+        events.error("rendition stopped", writer=name, reason=reason)
 
 
 def _outcome(
     positions: Positions,
-    declared: AnyWriter,
-    writer: Writer,
-    deliver_one: Callable[[AnyWriter, Writer], Delivered],
+    consumer: DeliveredConsumer,
+    deliver_one: Callable[[DeliveredConsumer], Delivered],
     reconcile_one: Callable[[Writer, int, Delivered], dict[str, Any] | None],
     left: dict[str, Lease],
 ) -> dict[str, Any]:
-    """Deliver to one writer and reconcile it. Returns its part of the summary.
+    """Deliver to one consumer and reconcile it. Returns its part of the summary.
 
     A writer that is left to a follow is noted in ``left``, with the follow's lease.
     """
-    state = positions.load(writer.name)
+    state = positions.load(consumer.name)
     before = state.position if state else NOTHING_YET
-    delivered = _isolated(deliver_one, positions, declared, writer)
-    if delivered.left_to:
-        left[writer.name] = delivered.left_to
+    delivered = _isolated(deliver_one, positions, consumer)
+    if delivered.left_to and consumer.is_active:
+        left[consumer.name] = delivered.left_to
     try:
-        reconciled = reconcile_one(writer, before, delivered)
+        reconciled = reconcile_one(consumer.writer, before, delivered) if consumer.built else None
     except LogUnreadable:
         raise
     except Exception as error:
         if engine_error(error, "") is not None:
             raise  # the whole run fails with one clear error, and a retry does the rest
         traceback.print_exc()
-        events.error("not reconciled", writer=writer.name, error=str(error))
+        events.error("not reconciled", writer=consumer.name, error=str(error))
         return {
             **_summary(replace(delivered, failure=f"not reconciled: {_error_text(error)}")),
             "reconciled": None,
         }
     if reconciled and not reconciled["passed"]:
-        state = positions.load(writer.name)
+        state = positions.load(consumer.name)
         delivered = replace(delivered, gate=state.gate if state else None, closed_now=True)
     return {**_summary(delivered), "reconciled": reconciled}
 
 
-def _isolated(deliver_one: Any, positions: Positions, declared: AnyWriter, writer: Writer) -> Delivered:
-    """Deliver to one writer. A failure affects this writer only, unless the log or the engine is lost."""
+def _isolated(deliver_one: Any, positions: Positions, consumer: DeliveredConsumer) -> Delivered:
+    """Deliver to one consumer. A failure affects this writer only, unless the log or the engine is lost."""
     try:
-        delivered: Delivered = deliver_one(declared, writer)
+        delivered: Delivered = deliver_one(consumer)
         return delivered
     except LogUnreadable:
         raise
     except Exception as error:
         if engine_error(error, "") is not None:
             raise  # the whole run fails with one clear error, and a retry does the rest
-        if isinstance(error, LeaseHeld) and is_of_follow(error.lease.holder):
-            events.info(
-                "left to the follow that has the writer", writer=writer.name, holder=error.lease.holder
-            )
-            state = positions.load(writer.name)
+        is_left = isinstance(error, LeaseHeld) and (
+            is_of_follow(error.lease.holder) or not consumer.is_active
+        )
+        if isinstance(error, LeaseHeld) and is_left:
+            events.info("left to the process that has it", writer=consumer.name, holder=error.lease.holder)
+            state = positions.load(consumer.name)
             return Delivered(state.position if state else NOTHING_YET, left_to=error.lease)
         traceback.print_exc()
-        state = positions.load(writer.name)
-        events.error("writer failed", writer=writer.name, error=str(error))
+        state = positions.load(consumer.name)
+        events.error("writer failed", writer=consumer.name, error=str(error))
         return Delivered(state.position if state else NOTHING_YET, failure=_error_text(error))
 
 
@@ -223,6 +256,7 @@ def _summary(delivered: Delivered) -> dict[str, Any]:
         "stopped_now": delivered.closed_now,
         "failure": delivered.failure,
         "left_to": delivered.left_to.holder if delivered.left_to else None,
+        "ended": delivered.is_ended,
     }
 
 
@@ -233,6 +267,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--to-t", default="", help="the last binding (µs) to deliver again")
     parser.add_argument(
         "--verify", choices=("sample", "all"), default="sample", help="how much to compare with the log"
+    )
+    parser.add_argument("--consumer", default="", help="deliver to this one only, such as accounts.r2")
+    parser.add_argument(
+        "--until-caught-up", action="store_true", help="go on until the end of the log is reached"
     )
     parser.add_argument("--holder", default="", help="the name under which this run holds leases")
     return run_job(parser, argv, deliver)

@@ -7,6 +7,7 @@ import pytest
 from tidemark.app import open_pipeline
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.pipeline.model import Pipeline
+from tidemark.writers import renditions
 
 
 def given_opened(house: Any, patch: pytest.MonkeyPatch, *writers: Any, **declared: Any) -> OpenPipeline:
@@ -21,5 +22,10 @@ def given_opened(house: Any, patch: pytest.MonkeyPatch, *writers: Any, **declare
     pipeline = Pipeline.model_validate(given, context={"TIDEMARK_HOME": str(house.root)})
     opened = OpenPipeline(pipeline, None)  # type: ignore[arg-type]
     patch.setattr(open_pipeline.control_plane, "look_at_control", lambda connections: house.consensus)
-    patch.setattr(open_pipeline, "build_writers", lambda pipeline, connections: list(writers))
+    given_by_name = {one.name: one for one in writers}
+    patch.setattr(
+        renditions,
+        "build_writer",
+        lambda pipeline, connections, declared, number: given_by_name[declared.name],
+    )
     return opened

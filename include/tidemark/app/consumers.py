@@ -5,6 +5,7 @@ A rendition that is being built is left to its build, ``deliver --consumer``, wh
 one run delivers: so no run is held up by a build. A rendition that cannot be built here fails by itself.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidemark.clock import Clock, wall_clock
@@ -12,15 +13,16 @@ from tidemark.connections import Connections
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.renditions.declared import changed_in_file
 from tidemark.delivery.renditions.output import FIRST, WriterOutput
-from tidemark.delivery.renditions.selection import ConsumerChoice, consumers_of_all
+from tidemark.delivery.renditions.selection import ConsumerChoice, consumers_of_all, outputs_of
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import Start, start_of
 from tidemark.delivery.writer import Writer
 from tidemark.errors import TidemarkError
 from tidemark.log.model.binding import NOTHING_YET
+from tidemark.outputs.model.output import Output
 from tidemark.outputs.settings import SettingChange
 from tidemark.pipeline.model import Pipeline, WriterStart
-from tidemark.writers.renditions import RenditionWriter, build_declared, build_rendition, load_output
+from tidemark.writers.renditions import RenditionWriter, build_declared, build_rendition
 
 
 @dataclass(frozen=True)
@@ -69,20 +71,22 @@ class RunConsumers:
     positions: Positions
     clock: Clock = wall_clock
     _built: dict[tuple[str, str, str], RenditionWriter] = field(default_factory=dict)
+    _outputs: dict[str, Output | None] = field(default_factory=dict)
 
     def choose(self, log: PublishedLog) -> list[DeliveredConsumer]:
         """The consumers that a run delivers to now, the active ones first."""
-        self.adopt_earlier(log)
-        name, consensus = self.pipeline.name, self.positions.consensus
-        found = consumers_of_all(consensus, name, self.pipeline.writers, self.clock())
+        found = self._found(log)
         return [self._consumer(one) for one in found if not self.is_left_to_build(one, log)]
 
     def one(self, name: str, log: PublishedLog) -> DeliveredConsumer | None:
         """The consumer with this name, whatever it lacks; None where it is not delivered to."""
-        self.adopt_earlier(log)
-        consensus = self.positions.consensus
-        found = consumers_of_all(consensus, self.pipeline.name, self.pipeline.writers, self.clock())
-        return next((self._consumer(one) for one in found if one.name == name), None)
+        return next((self._consumer(one) for one in self._found(log) if one.name == name), None)
+
+    def _found(self, log: PublishedLog) -> list[ConsumerChoice]:
+        declared = self.pipeline.writers
+        self._outputs = outputs_of(self.positions.consensus, self.pipeline.name, declared)
+        self._adopt_earlier(log)
+        return consumers_of_all(self._outputs, declared, self.clock())
 
     def is_left_to_build(self, choice: ConsumerChoice, log: PublishedLog) -> bool:
         """Whether it is being built, and lacks more than one run delivers."""
@@ -101,26 +105,19 @@ class RunConsumers:
         first = self.positions.load(declared.name)
         return first.since - 1 if first and first.since is not None else NOTHING_YET
 
-    def adopt_earlier(self, log: PublishedLog) -> None:
+    def _adopt_earlier(self, log: PublishedLog) -> None:
         """Give the writers that an earlier version registered their outputs, before any of them is built:
         its settings then are those that it was registered with."""
-        for declared in self.pipeline.writers:
-            if load_output(self.pipeline, self.positions.consensus, declared.name) is not None:
-                continue
-            state = self.positions.load(declared.name)
+        for name in [name for name, output in self._outputs.items() if output is None]:
+            state = self.positions.load(name)
             if state is not None and state.ended is None:
-                built = build_declared(self.pipeline, self.connections, declared.name)
-                WriterOutput.of(built.writer, log, self.positions, self.clock).ensure(state)
+                writer = build_declared(self.pipeline, self.connections, name).writer
+                self._outputs[name] = WriterOutput.of(writer, log, self.positions, self.clock).ensure(state)
 
     def differences(self) -> dict[str, list[SettingChange]]:
-        """The settings of the file that differ from the active rendition's, by writer; those that differ in
-        nothing are left out."""
-        found = {}
-        for declared in self.pipeline.writers:
-            output = load_output(self.pipeline, self.positions.consensus, declared.name)
-            if output and (changed := changed_in_file(self.pipeline, declared, output.active)):
-                found[declared.name] = changed
-        return found
+        """The settings of the file that differ from the active rendition's, by writer, as they were when the
+        consumers were last chosen; writers that differ in nothing are left out."""
+        return differences_of(self.pipeline, self._outputs)
 
     def _consumer(self, choice: ConsumerChoice) -> DeliveredConsumer:
         rendition = choice.rendition
@@ -139,10 +136,23 @@ class RunConsumers:
         return DeliveredConsumer(choice, self._built[key])
 
 
-def difference_lines(pipeline: str, differences: dict[str, list[SettingChange]]) -> list[str]:
+def differences_of(
+    pipeline: Pipeline, outputs: Mapping[str, Output | None]
+) -> dict[str, list[SettingChange]]:
+    """The settings of the file that differ from the active renditions', by writer."""
+    found = {}
+    for declared in pipeline.writers:
+        output = outputs.get(declared.name)
+        if output and (changed := changed_in_file(pipeline, declared, output.active)):
+            found[declared.name] = changed
+    return found
+
+
+def difference_lines(pipeline: str, differences: Mapping[str, Sequence[SettingChange]]) -> list[str]:
     """What a run says about settings that differ, one line for each writer."""
     return [
-        f"{pipeline}/{writer}: the file differs from the active rendition, which goes on with its own settings "
-        f"({'; '.join(map(str, changed))}). To build the next one: tidemark renditions build {pipeline} {writer}"
+        f"{pipeline}/{writer}: the file differs from the active rendition, which goes on with its own "
+        f"settings ({'; '.join(map(str, changed))}). Build the next one: tidemark renditions build "
+        f"{pipeline} {writer}"
         for writer, changed in differences.items()
     ]

@@ -11,6 +11,7 @@ from functools import cached_property
 from uuid import uuid4
 
 from tidemark.app import replicate
+from tidemark.app.consumers import difference_lines, differences_of
 from tidemark.app.replicate import NextOffsets, RunPlan
 from tidemark.app.shutdown import stop_requested
 from tidemark.cassandra.session import connect
@@ -32,6 +33,8 @@ from tidemark.delivery.operator.action_plan import ActionPlan, NotPossible
 from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.operator.advice import Advice
 from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.renditions.output import FIRST
+from tidemark.delivery.renditions.selection import active_name, active_state, outputs_of, resolved_name
 from tidemark.delivery.resume import Resumed, resume_writer
 from tidemark.delivery.state.lease import LeaseLost, take
 from tidemark.delivery.state.positions import Positions
@@ -40,11 +43,13 @@ from tidemark.delivery.status import read_advice
 from tidemark.delivery.writer import Writer
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.followed import read_followed
+from tidemark.outputs.errors import UnknownRendition
+from tidemark.outputs.model.consumer_name import consumer_name, split_consumer
 from tidemark.pipeline.model import Pipeline, SourceStart
 from tidemark.writers.journal.errors import JournalUnclear
 from tidemark.writers.journal.writer import JournalWriter
 from tidemark.writers.kafka.dead_letter_topic import DeadLetterTopic
-from tidemark.writers.registry import build_writers
+from tidemark.writers.renditions import RenditionWriter, build_declared, build_rendition, load_output
 from tidemark.writers.replicator.hand_back import HandBack
 from tidemark.writers.replicator.take_back import TakeBack
 from tidemark.writers.replicator.take_over import TakeOver
@@ -82,48 +87,81 @@ class OpenPipeline:
         """The published log as it was when it was first used here."""
         return PublishedLog.open(self._control, self.pipeline.log.path)
 
-    # Writers
+    # Writers. A name such as `accounts` means the active rendition, and `accounts.r2` the second one.
 
-    @property
-    def _writers(self) -> list[Writer]:
-        return build_writers(self.pipeline, self.connections)
+    def consumer(self, name: str) -> str:
+        """The name of the consumer that an operator means; refuses a name that there is not."""
+        writer, number = split_consumer(name)
+        known = [one.name for one in self.pipeline.writers]
+        if writer not in known:
+            raise self._unknown(name, known)
+        if number is None:
+            return active_name(self.positions, writer)
+        output = load_output(self.pipeline, self.consensus, writer)
+        if number != FIRST and not any(one.number == number for one in (output.renditions if output else ())):
+            raise UnknownRendition(self.pipeline.name, writer, number)
+        return consumer_name(writer, number)
+
+    def rendition(self, name: str) -> RenditionWriter:
+        """One of the pipeline's writers with the settings of its rendition; see ``consumer``."""
+        writer, number = split_consumer(self.consumer(name))
+        output = load_output(self.pipeline, self.consensus, writer)
+        if output is None:
+            return build_declared(self.pipeline, self.connections, writer)
+        rendition = output.rendition(number or FIRST)
+        return build_rendition(self.pipeline, self.connections, writer, rendition)
 
     def writer(self, name: str) -> Writer:
-        """One of the pipeline's writers; refuses a name that the file does not have."""
-        for writer in self._writers:
-            if writer.name == name:
-                return writer
-        raise self._unknown(name, [writer.name for writer in self.pipeline.writers])
+        """One of the pipeline's writers; see ``consumer``."""
+        return self.rendition(name).writer
 
     def journal(self, name: str | None = None) -> JournalWriter:
-        """One of the pipeline's journal writers; without a name, the only one."""
-        known = {one.name: one for one in self._writers if isinstance(one, JournalWriter)}
+        """The active rendition of one of the pipeline's journal writers; without a name, of the only one."""
+        known = self._journals
         meant = [known[name]] if name in known else list(known.values()) if name is None else []
+        if not meant and name is not None and split_consumer(name)[0] in known:
+            numbered = self.writer(name)
+            meant = [numbered] if isinstance(numbered, JournalWriter) else []
         if len(meant) != 1:
             raise JournalUnclear(self.pipeline.name, name, tuple(known))
         return meant[0]
 
     def journals_of(self, keyspaces: Sequence[str]) -> list[JournalWriter]:
-        """The writers of these keyspaces, in the same order."""
-        known = {one.declared.keyspace: one for one in self._writers if isinstance(one, JournalWriter)}
+        """The writers of these keyspaces, as the file names them or as their active renditions have them, in
+        the same order."""
+        journals = self._journals
+        known = {
+            one.keyspace: journals[one.name] for _, one in self.pipeline.journals if one.name in journals
+        }
+        known |= {one.declared.keyspace: one for one in journals.values()}
         for keyspace in keyspaces:
             if keyspace not in known:
                 raise JournalUnclear(self.pipeline.name, keyspace, tuple(known))
         return [known[keyspace] for keyspace in keyspaces]
 
+    @property
+    def _journals(self) -> dict[str, JournalWriter]:
+        """The active renditions of the journal writers, by the writer's name."""
+        built = {one.name: self.writer(one.name) for _, one in self.pipeline.journals}
+        return {name: one for name, one in built.items() if isinstance(one, JournalWriter)}
+
     def state(self, name: str) -> WriterState | None:
-        """The state of one writer, None before its first run; refuses a name that the file does not have."""
-        self.writer(name)
-        return self.positions.load(name)
+        """The state of one writer, None before its first run; refuses a name that there is not."""
+        return self.positions.load(self.consumer(name))
 
     def stopped(self) -> dict[str, WriterGate]:
-        """The closed gates of the pipeline's writers, by the writer's name."""
-        states = [self.positions.load(writer.name) for writer in self.pipeline.writers]
-        return {state.name: state.gate for state in states if state and state.gate}
+        """The closed gates of the writers' active renditions, by the writer's name."""
+        found = {one.name: active_state(self.positions, one.name) for one in self.pipeline.writers}
+        return {name: state.gate for name, state in found.items() if state and state.gate}
+
+    def differences(self) -> list[str]:
+        """What the file says otherwise than the active renditions, one sentence for each writer."""
+        outputs = outputs_of(self.consensus, self.pipeline.name, self.pipeline.writers)
+        return difference_lines(self.pipeline.name, differences_of(self.pipeline, outputs))
 
     def advice(self, name: str) -> Advice:
         """What an operator should do about a writer's gate."""
-        return read_advice(self.positions, name)
+        return read_advice(self.positions, resolved_name(self.positions, name))
 
     def refusal(self, name: str) -> str | None:
         """Why a writer that is not registered cannot begin; None where no reason is known."""
@@ -152,7 +190,7 @@ class OpenPipeline:
         that take the writer themselves, under a name of their own. A stopped writer needs none of this for
         actions that leave its gate closed: rounds do not take it.
         """
-        state = self.positions.load(name)
+        state = self.positions.load(resolved_name(self.positions, name))
         followed = read_followed(self.consensus, self.pipeline.name)
         is_followed = followed is not None and followed.is_current(wall_clock())
         if state is None or not (is_followed or (state.lease and is_of_follow(state.lease.holder))):
@@ -174,16 +212,18 @@ class OpenPipeline:
 
     def plan_rewind(self, name: str, position: int) -> ActionPlan:
         """Deliver everything after ``position`` again; also for a writer that is in no file any more."""
-        declared = {writer.name: writer for writer in self._writers}
-        return self._actions.rewind(name, position, declared.get(name))
+        if split_consumer(name)[0] in [writer.name for writer in self.pipeline.writers]:
+            writer = self.writer(name)
+            return self._actions.rewind(writer.name, position, writer)
+        return self._actions.rewind(name, position)
 
     def plan_stop(self, name: str) -> ActionPlan:
         """Close a writer's gate."""
-        return self._actions.stop(name)
+        return self._actions.stop(resolved_name(self.positions, name))
 
     def plan_open(self, name: str) -> ActionPlan:
         """Open a writer's gate."""
-        return self._actions.open(name)
+        return self._actions.open(resolved_name(self.positions, name))
 
     def plan_forget(self, name: str) -> ActionPlan:
         """Remove the state of a writer that is in no file any more."""

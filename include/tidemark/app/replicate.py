@@ -13,6 +13,7 @@ from tidemark.connections import Connections
 from tidemark.consensus.control_plane import open_control
 from tidemark.consensus.objects import Consensus
 from tidemark.delivery.compacted_history import needing_every_message
+from tidemark.delivery.renditions.selection import consumers_of_all, outputs_of
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import passed_by_all
 from tidemark.faults import FaultPoint, reach
@@ -39,8 +40,9 @@ class RunPlan:
     Attributes:
         t: The binding to capture and publish; None when there is nothing new.
         records: How many offsets that binding covers.
-        lag: How many published ids the slowest writer has not finished; stopped writers do not count.
-        stopped: Whether a writer's gate is closed.
+        lag: How many published ids the slowest consumer has not finished; those that are stopped, and
+            renditions that are being built, do not count.
+        stopped: Whether the gate of an active rendition is closed.
     """
 
     t: int | None
@@ -130,10 +132,13 @@ def begin_run_at(
             raise LogStopped(pipeline.name, gate)
     end = control.log_head().end
     positions = Positions(source.consensus, pipeline.name)
-    states = [positions.load(writer.name) for writer in pipeline.writers]
-    reached = [state.position if state else NOTHING_YET for state in states if not (state and state.gate)]
+    outputs = outputs_of(source.consensus, pipeline.name, pipeline.writers)
+    found = consumers_of_all(outputs, pipeline.writers, wall_clock())
+    # A rendition that is being built starts no run by itself: that is what its build is for.
+    states = [(one.is_active, positions.load(one.name)) for one in found if not one.is_building]
+    reached = [state.position if state else NOTHING_YET for _, state in states if not (state and state.gate)]
     lag = max((end - position for position in reached), default=0)
-    stopped = any(state and state.gate for state in states)
+    stopped = any(is_active and state and state.gate for is_active, state in states)
     if binding is None:
         return RunPlan(t=None, records=0, lag=lag, stopped=stopped)
     return RunPlan(t=binding.t, records=binding.width, lag=lag, stopped=stopped)

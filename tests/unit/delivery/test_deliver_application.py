@@ -38,7 +38,12 @@ def given_job(is_again: bool = False) -> Any:
         name="orders", writers=[declared], limits=limits, log=SimpleNamespace(path="/log")
     )
     arguments = SimpleNamespace(
-        holder="orders.replicate run", from_t="", to_t="9" if is_again else "", verify="sample"
+        holder="orders.replicate run",
+        from_t="",
+        to_t="9" if is_again else "",
+        verify="sample",
+        consumer="",
+        until_caught_up=False,
     )
     connections = SimpleNamespace(control=None, spark=SimpleNamespace(is_connect=True))
     return SimpleNamespace(pipeline=pipeline, arguments=arguments, connections=connections)
@@ -57,8 +62,12 @@ def run(
     def stop_requested() -> Any:
         yield lambda: stops
 
-    application["build_writers"] = lambda pipeline, connections: [SimpleNamespace(name="archive")]
-    application["start_of"] = lambda declared, end: -1
+    consumer = SimpleNamespace(
+        name="archive", shown="archive", is_active=True, built=True, writer=SimpleNamespace(name="archive")
+    )
+    application["RunConsumers"] = lambda *_: SimpleNamespace(
+        choose=lambda log: [consumer], start=lambda consumer, log: -1, differences=dict
+    )
     application["is_output"] = lambda writer: False
     application["deliver_to"] = application["deliver_again"] = deliver
     application["stop_requested"] = stop_requested

@@ -9,6 +9,7 @@ from tidemark.app.follow.rounds import follow_holder
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.clock import Clock, utc_text, wall_clock
 from tidemark.consensus.lease import lease_of_another
+from tidemark.delivery.renditions.selection import active_state
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.followed import read_follow_failure
 from tidemark.pipeline.model import OnFailure
@@ -34,7 +35,7 @@ def why_not_ready(opened: OpenPipeline, run_id: str, clock: Clock = wall_clock) 
             f"next run begins at {utc_text(failure.until)}, or when the pipeline's file has changed"
         )
     for declared in pipeline.writers:
-        state = opened.positions.load(declared.name)
+        state = active_state(opened.positions, declared.name)
         if state is None:
             continue
         if state.gate is not None:

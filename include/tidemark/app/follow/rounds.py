@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import structlog
 
+from tidemark.app.consumers import RunConsumers
 from tidemark.app.follow.deliveries import Deliveries
 from tidemark.app.follow.pace import write_times_end
 from tidemark.app.follow.round_types import RoundDone, RoundTools
@@ -22,6 +23,7 @@ from tidemark.cassandra.session import connect, server_time
 from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.control_plane import open_control
 from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.renditions.selection import active_state
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.writer import Writer
 from tidemark.log.bindings.door import Bindings
@@ -33,7 +35,7 @@ from tidemark.log.model.manifest import Manifest
 from tidemark.log.publish import publish, require_audit
 from tidemark.log.source import KafkaUnreachable, WatchedSource
 from tidemark.log.state.control import LogControl
-from tidemark.pipeline.model import AnyWriter, OnFailure, source_topics
+from tidemark.pipeline.model import OnFailure, source_topics
 
 events = structlog.get_logger()
 
@@ -78,10 +80,8 @@ class Rounds:
         self.positions = Positions(self.consensus, name)
         self.folder = LogFolder(name, self._pipeline.log.path)
         self._bindings = Bindings(self.control, self.folder)
-        self.writers: Sequence[tuple[AnyWriter, Writer]] = [
-            (declared, opened.writer(declared.name)) for declared in self._pipeline.writers
-        ]
-        self._deliveries = Deliveries(self._pipeline, self.writers, self.positions, self.holder, tools, clock)
+        consumers = RunConsumers(self._pipeline, opened.connections, self.positions, clock)
+        self._deliveries = Deliveries(self._pipeline, consumers, self.positions, self.holder, tools, clock)
         self._offsets: Mapping[TopicPartition, Offsets] = {}
         self.reached: Mapping[TopicPartition, int] = {}
         """The next offset to bind of every partition that the last look at the source has found: the earliest
@@ -108,6 +108,11 @@ class Rounds:
             opened.pipeline.limits.max_records_in_process,
         )
         return cls(opened, run_id, tools, source, kafka)
+
+    @property
+    def writers(self) -> Sequence[tuple[str, Writer]]:
+        """The writers of the active renditions, with the names in the file."""
+        return [(one.name, self._opened.writer(one.name)) for one in self._pipeline.writers]
 
     def ends(self) -> Mapping[TopicPartition, int]:
         """The next offsets of the partitions in ``reached``: one request to Kafka.
@@ -209,7 +214,7 @@ class Rounds:
         """Whether a stopped writer stops the whole pipeline; the next run waits for it in its first task."""
         if self._pipeline.on_failure is not OnFailure.STOP_PIPELINE:
             return False
-        states = (self.positions.load(one.name) for one in self._pipeline.writers)
+        states = (active_state(self.positions, one.name) for one in self._pipeline.writers)
         return any(state is not None and state.gate is not None for state in states)
 
     def close(self) -> None:

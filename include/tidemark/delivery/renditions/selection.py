@@ -5,7 +5,7 @@ superseded, so that readers can return to it. A frozen one gets nothing, unless 
 says why. Nothing here builds a writer or takes a lease.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tidemark.clock import SECOND
@@ -79,11 +79,8 @@ def renditions_delivered(output: Output, declared: WriterDeclaration, now: int) 
     return [output.active, *others]
 
 
-def consumers_of(
-    consensus: Consensus, pipeline: str, declared: WriterDeclaration, now: int
-) -> list[ConsumerChoice]:
+def consumers_of(output: Output | None, declared: WriterDeclaration, now: int) -> list[ConsumerChoice]:
     """The consumers of one writer that are delivered to at ``now``, the active one first."""
-    output = OutputStore(consensus, pipeline, declared.name).load()
     if output is None:
         return [ConsumerChoice(declared)]
     active = output.active.number
@@ -92,12 +89,19 @@ def consumers_of(
 
 
 def consumers_of_all(
-    consensus: Consensus, pipeline: str, declared: Iterable[WriterDeclaration], now: int
+    outputs: Mapping[str, Output | None], declared: Iterable[WriterDeclaration], now: int
 ) -> list[ConsumerChoice]:
     """The consumers of several writers that are delivered to: all active ones in the order of the file, then
     the others."""
-    found = [one for writer in declared for one in consumers_of(consensus, pipeline, writer, now)]
+    found = [one for writer in declared for one in consumers_of(outputs[writer.name], writer, now)]
     return sorted(found, key=lambda one: not one.is_active)
+
+
+def outputs_of(
+    consensus: Consensus, pipeline: str, declared: Iterable[WriterDeclaration]
+) -> dict[str, Output | None]:
+    """The outputs of writers, by name; None for one that was never delivered to."""
+    return {one.name: OutputStore(consensus, pipeline, one.name).load() for one in declared}
 
 
 def active_state(positions: Positions, writer: str) -> WriterState | None:

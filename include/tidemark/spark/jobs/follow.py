@@ -123,6 +123,7 @@ class SampledReconciliation:
     def __init__(self, rounds: Rounds, pipeline: str, suite: Suite) -> None:
         self._rounds, self._pipeline, self._suite = rounds, pipeline, suite
         self._compared = {one.name: self._position(one.name) for _, one in rounds.writers}
+        """By the consumer's name: after a handover, that of another rendition is compared."""
 
     def __call__(self) -> list[str]:
         """Compare all writers with open gates; returns those whose gates this has closed.
@@ -132,7 +133,7 @@ class SampledReconciliation:
         """
         rounds = self._rounds
         with rounds.log(f"{rounds.holder}, reconciliation") as log:
-            return [writer.name for _, writer in rounds.writers if not self._is_right(writer, log)]
+            return [name for name, writer in rounds.writers if not self._is_right(writer, log)]
 
     def _is_right(self, writer: Writer, log: PublishedLog) -> bool:
         """Whether nothing is wrong with a target, as far as is known."""
@@ -141,7 +142,7 @@ class SampledReconciliation:
             state = self._rounds.positions.load(name)
             if state is None or state.gate is not None:
                 return True
-            result = self._compare(writer, log, self._compared[name], state.position)
+            result = self._compare(writer, log, self._compared.get(name, state.position), state.position)
         except LogUnreadable:
             raise
         except LeaseHeld as held:
