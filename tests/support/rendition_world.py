@@ -35,6 +35,7 @@ class RenditionWorld(CollectionWorld):
         super().__init__(root, **keys)
         self.tables = {1: self.collection}
         self.settings: dict[int, dict[str, Any]] = {1: keys}
+        self.patch = patch
         self.expect: list[dict[str, Any]] = []
         patch.setattr(open_pipeline.control_plane, "look_at_control", lambda connections: self.consensus)
         patch.setattr(rendition_verification, "build_rendition", self._build)
