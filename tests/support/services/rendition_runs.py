@@ -1,4 +1,4 @@
-"""Renditions of a declared writer on real services: declared from the file as it is, delivered to, verified."""
+"""Renditions of a declared writer on real services: declared from the file, delivered to and verified."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
