@@ -206,8 +206,8 @@ def given_records(
     """Messages of a partition, a word each.
 
     ``a=1`` is an account with a balance, ``a=1/bob`` one of another owner than ann, ``a`` deletes it, ``=1``
-    has no key, ``a=x`` a balance that does not fit, ``a?`` no JSON, ``a:u`` an event of Debezium, and ``-`` is
-    an offset without a message.
+    has no key, ``a=x`` a balance that does not fit, ``a?`` no JSON, ``a:u`` an event of Debezium, and ``-``
+    is an offset without a message.
     """
     messages = []
     for offset, word in enumerate(words.split(), start=lower):
