@@ -205,8 +205,9 @@ def given_records(
 ) -> pa.RecordBatch:
     """Messages of a partition, a word each.
 
-    ``a=1`` is an account with a balance, ``a`` deletes it, ``=1`` has no key, ``a=x`` a balance that does not
-    fit, ``a?`` no JSON, ``a:u`` an event of Debezium, and ``-`` is an offset without a message.
+    ``a=1`` is an account with a balance, ``a=1/bob`` one of another owner than ann, ``a`` deletes it, ``=1``
+    has no key, ``a=x`` a balance that does not fit, ``a?`` no JSON, ``a:u`` an event of Debezium, and ``-``
+    is an offset without a message.
     """
     messages = []
     for offset, word in enumerate(words.split(), start=lower):
@@ -220,8 +221,9 @@ def given_records(
         elif word.endswith("?"):
             key, value = word[:-1], b"no json"
         elif is_there:
+            balance, _, owner = balance.partition("/")
             number = balance if balance.isdigit() else f'"{balance}"'
-            value = f'{{"owner": "ann", "balance": {number}}}'.encode()
+            value = f'{{"owner": "{owner or "ann"}", "balance": {number}}}'.encode()
         id_ = binding.id_of(topic, partition, offset)
         place = {"topic": topic, "partition": partition, "offset": offset, "namespace": topic}
         times = {"t": binding.t, "write_time": binding.write_time(id_), "timestamp": 1, "timestamp_type": 0}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.command_line import EXECUTE, Ended
-from tests.support.rendition_world import ANN, RenditionWorld
+from tests.support.renditions_installed import ANN, RenditionInstallation
 
 pytestmark = pytest.mark.unit
 
@@ -14,9 +14,9 @@ NOT_DONE = 'Nothing was changed. Add --execute --reason "…" to do it.'
 
 
 @pytest.fixture
-def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RenditionWorld:
+def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RenditionInstallation:
     """Two bindings are delivered to ``archive``; its file asks for another format since."""
-    world = RenditionWorld(tmp_path, monkeypatch)
+    world = RenditionInstallation(tmp_path, monkeypatch)
     world.publish({"sum": 1}, {"sum": 2})
     world.publish({"sum": 3})
     world.deliver()

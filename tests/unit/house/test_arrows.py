@@ -55,6 +55,7 @@ MAY_IMPORT = {
         "log",
         "delivery",
         "journal_tables",
+        "collection",
         "writers",
         "outputs",
     },

@@ -8,10 +8,11 @@ Explained: the rows of all keys at all times. Both tables have a key in the same
 is compared at once, and memory holds the versions of its keys.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from tidemark.cassandra.token_ranges import TokenRange
@@ -32,6 +33,9 @@ NO_DIGESTS = "bindings without committed digests in one of the renditions: their
 DIGEST = "digest"
 NEVER = 2**63
 """A time after all others."""
+Version = tuple[int, CollectionRow]
+"""A row, and from when on readers get it."""
+_python_rows = lru_cache(maxsize=8)(PythonRows)
 _OWN = frozenset({T, MESSAGE_ID})
 """Fields of a row that conditions may ask for, and that are no part of what readers see."""
 
@@ -67,11 +71,10 @@ class RangeComparison:
     def compare(self, piece: TokenRange) -> DifferenceTally:
         """The differences of all keys of a range."""
         tally = DifferenceTally()
-        old, new = (_Versions.read(writer, self.times, piece) for writer in (self.old, self.new))
-        for key in sorted({*old.by_key, *new.by_key}):
-            for t in sorted({*old.times(key), *new.times(key)}):
+        old, new = (_versions(writer, self.times, piece) for writer in (self.old, self.new))
+        for key in sorted({*old, *new}):
+            for t, before, after in _side_by_side(old.get(key, ()), new.get(key, ())):
                 tally.rows += 1
-                before, after = old.at(key, t), new.at(key, t)
                 if (difference := self._difference(key, t, before, after)) is not None:
                     written = (one.message_id for one in (before, after) if one and one.t == t)
                     self.matcher.judge(tally, difference, written)
@@ -106,34 +109,35 @@ class RangeComparison:
         return self.old.place.schema.columns == self.new.place.schema.columns
 
 
-@dataclass(frozen=True)
-class _Versions:
-    """The versions of the keys of a range, oldest first; the first of a key may be older than its time."""
+def _versions(writer: CollectionWriter, times: Times, piece: TokenRange) -> dict[Key, list[Version]]:
+    """The versions of the keys of a range, oldest first and one at a time; the first of a key may be older
+    than its time."""
+    found: dict[Key, list[Version]] = {}
+    if times.first > 0:
+        for row in writer.target.states(times.first, piece):
+            found.setdefault(row.key, []).append((times.first, row))
+    for row in writer.target.versions(times.first, times.last, piece):
+        found.setdefault(row.key, []).append((row.t, row))
+    for key, versions in found.items():
+        versions.sort(key=lambda one: (one[0], one[1].message_id))
+        found[key] = [list(same)[-1] for _, same in groupby(versions, key=itemgetter(0))]
+    return found
 
-    by_key: Mapping[Key, Sequence[tuple[int, CollectionRow]]]
 
-    @classmethod
-    def read(cls, writer: CollectionWriter, times: Times, piece: TokenRange) -> "_Versions":
-        found: dict[Key, list[tuple[int, CollectionRow]]] = {}
-        if times.first > 0:
-            for row in writer.target.states(times.first, piece):
-                found.setdefault(row.key, []).append((times.first, row))
-        for row in writer.target.versions(times.first, times.last, piece):
-            found.setdefault(row.key, []).append((row.t, row))
-        for versions in found.values():
-            versions.sort(key=lambda one: (one[0], one[1].message_id))
-        return cls({key: tuple(_last_of_each_time(versions)) for key, versions in found.items()})
+def _side_by_side(
+    old: Sequence[Version], new: Sequence[Version]
+) -> Iterator[tuple[int, CollectionRow | None, CollectionRow | None]]:
+    """What readers get of a key from both, at each time at which one of them has a version."""
+    before, after = dict(old), dict(new)
+    row: CollectionRow | None = None
+    other: CollectionRow | None = None
+    for t in sorted({*before, *after}):
+        row, other = before.get(t, row), after.get(t, other)
+        yield t, _there(row), _there(other)
 
-    def times(self, key: Key) -> Iterator[int]:
-        return (t for t, _ in self.by_key.get(key, ()))
 
-    def at(self, key: Key, t: int) -> CollectionRow | None:
-        newest = None
-        for since, row in self.by_key.get(key, ()):
-            if since > t:
-                break
-            newest = row
-        return None if newest is None or newest.gone else newest
+def _there(row: CollectionRow | None) -> CollectionRow | None:
+    return None if row is None or row.gone else row
 
 
 def compare_collections(comparing: Comparing) -> Compared:
@@ -259,14 +263,6 @@ class _Digests:
         return self._next.total if self._next.t == t else None
 
 
-def _last_of_each_time(
-    versions: Sequence[tuple[int, CollectionRow]],
-) -> Iterator[tuple[int, CollectionRow]]:
-    for _, same in groupby(versions, key=lambda one: one[0]):
-        *_, newest = same
-        yield newest
-
-
 def _visible_bytes(place: CollectionPlace) -> Callable[[CollectionRow], bytes]:
     """A function that gives what readers see of a row as bytes, whatever the order of the columns."""
     names = place.data_columns
@@ -284,13 +280,13 @@ def _visible_bytes(place: CollectionPlace) -> Callable[[CollectionRow], bytes]:
 def _fields(place: CollectionPlace, row: CollectionRow | None) -> Fields | None:
     if row is None:
         return None
-    decoded = PythonRows(place).decode(VisibleRow(row.key, row.values))
+    decoded = _python_rows(place).decode(VisibleRow(row.key, row.values))
     found: dict[str, Any] = {name: plain(value) for name, value in decoded.items()}
     return found | {T: row.t, MESSAGE_ID: row.message_id}
 
 
 def _shown_key(place: CollectionPlace, key: Key) -> str:
-    decoded = PythonRows(place).decode_key(key)
+    decoded = _python_rows(place).decode_key(key)
     return ", ".join(f"{name} {plain(value)}" for name, value in decoded.items())
 
 

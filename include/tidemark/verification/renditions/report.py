@@ -136,8 +136,9 @@ class RenditionReport:
                 "The renditions are not the same. Where the differences are meant, declare them as `expect:` "
                 f"rules of the writer, then: tidemark renditions verify {name} --mode explained"
             )
+        left = self.differences - self.explained
         return (
-            f"{self.differences - self.explained:,} differences are not explained. Where they are meant, add "
+            f"{left:,} of {self.differences:,} differences not explained. Where they are meant, add "
             "`expect:` rules; where not, mend the transform and build the next rendition."
         )
 

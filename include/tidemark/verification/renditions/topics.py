@@ -22,7 +22,7 @@ from tidemark.writers.kafka.target import TargetTopic, keeps_the_middle, reading
 from tidemark.writers.kafka.writer import KafkaWriter
 
 REMOVED = "partitions from whose beginning messages were removed: earlier ids are not compared"
-COMPACTED = "partitions that Kafka compacts: only the newest message of each key is compared"
+COMPACTED = "partitions that Kafka compacts, or may: only the newest message of each key is compared"
 ALL_REMOVED = 2**63
 """The first id of a partition from which everything was removed."""
 OWN_HEADERS = frozenset({ID_HEADER, WRITER_HEADER, REDELIVERED_BY, REDELIVERED_ID})

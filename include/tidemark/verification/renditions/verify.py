@@ -195,7 +195,7 @@ def _report(
         tuple(_groups(tally.samples)),
         only,
         compared.not_compared,
-        seconds,
+        round(seconds, 3),
     )
 
 

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from tests.support.rendition_world import RenditionWorld
+from tests.support.renditions_installed import RenditionInstallation
 
 
 @pytest.fixture
-def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RenditionWorld:
+def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RenditionInstallation:
     """Two bindings are published, and delivered to ``archive``."""
-    world = RenditionWorld(tmp_path, monkeypatch)
+    world = RenditionInstallation(tmp_path, monkeypatch)
     world.publish({"sum": 1}, {"sum": 2})
     world.deliver()
     world.publish({"sum": 3})

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.faults import Killed, kill_at
 from tests.support.log_samples import compact
-from tests.support.rendition_world import ANN, RenditionWorld
+from tests.support.renditions_installed import ANN, RenditionInstallation
 
 from tidemark.app.renditions.build import Build
 from tidemark.app.renditions.catch_up import BuildEnded, BuildStopped, catch_up
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.unit
 BOB = Signature("bob", "another reason", 2)
 
 
-def files(bank: RenditionWorld, folder: str) -> list[str]:
+def files(bank: RenditionInstallation, folder: str) -> list[str]:
     return sorted(path.name for path in (bank.home / folder).glob("*.*"))
 
 

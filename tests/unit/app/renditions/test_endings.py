@@ -2,7 +2,7 @@
 
 import pytest
 from tests.support.faults import Killed, kill_at
-from tests.support.rendition_world import ANN, FILE, RenditionWorld
+from tests.support.renditions_installed import ANN, FILE, RenditionInstallation
 
 from tidemark.app.renditions.endings import Abandoning, Retiring
 from tidemark.app.renditions.hand_over import RollingBack
@@ -20,7 +20,7 @@ BOB = Signature("bob", "nobody reads it", 2)
 
 
 @pytest.fixture
-def left(bank: RenditionWorld) -> RenditionWorld:
+def left(bank: RenditionInstallation) -> RenditionInstallation:
     """Readers have left rendition 1 for rendition 2."""
     bank.declare(format="jsonl")
     bank.build()
@@ -28,11 +28,11 @@ def left(bank: RenditionWorld) -> RenditionWorld:
     return bank
 
 
-def has(bank: RenditionWorld, folder: str) -> bool:
+def has(bank: RenditionInstallation, folder: str) -> bool:
     return (bank.home / folder).exists()
 
 
-def reader(bank: RenditionWorld, t: int) -> None:
+def reader(bank: RenditionInstallation, t: int) -> None:
     bank.renditions().readers.register(Capability("a reader", t, wall_clock() + 600 * SECOND, "a test"))
 
 

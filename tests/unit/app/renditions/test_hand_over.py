@@ -2,7 +2,7 @@
 
 import pytest
 from tests.support.faults import Killed, at_point, kill_at
-from tests.support.rendition_world import ANN, RenditionWorld
+from tests.support.renditions_installed import ANN, RenditionInstallation
 
 from tidemark.app.rendition_verification import renditions_held
 from tidemark.app.renditions.hand_over import HandingOver, RollingBack
@@ -22,14 +22,14 @@ FEWER = "transforms: [{skip: {field: sum, operator: '>', match: 1}}]"
 
 
 @pytest.fixture
-def built(bank: RenditionWorld) -> RenditionWorld:
+def built(bank: RenditionInstallation) -> RenditionInstallation:
     """Rendition 2, with the same messages in other files, was built."""
     bank.declare(format="jsonl")
     bank.build()
     return bank
 
 
-def handovers(bank: RenditionWorld) -> list[tuple[int, str]]:
+def handovers(bank: RenditionInstallation) -> list[tuple[int, str]]:
     return [(one.rendition, one.signed.who) for one in bank.output.handovers]
 
 

@@ -1,7 +1,7 @@
 """What is listed of renditions, and which writers are rebuilt by themselves."""
 
 import pytest
-from tests.support.rendition_world import ANN, RenditionWorld
+from tests.support.renditions_installed import ANN, RenditionInstallation
 
 from tidemark.app.renditions.endings import Abandoning, Retiring
 from tidemark.app.renditions.estimate import rate_of
@@ -41,14 +41,14 @@ def test_what_differs_from_the_file_is_listed(bank):
 
 
 def test_a_writer_without_an_output_has_none(tmp_path, monkeypatch):
-    found = list_renditions(RenditionWorld(tmp_path, monkeypatch).renditions())
+    found = list_renditions(RenditionInstallation(tmp_path, monkeypatch).renditions())
     assert (found.frontier, found.renditions) == (None, ())
 
 
 # on_change: rebuild
 
 
-def changed(bank: RenditionWorld) -> list[str]:
+def changed(bank: RenditionInstallation) -> list[str]:
     return [one.reason for one in changed_writers(bank.opened)]
 
 
