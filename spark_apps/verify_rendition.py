@@ -13,7 +13,7 @@ from typing import Any
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.app.rendition_verification import verify_rendition
-from tidemark.app.renditions.catch_up import catch_up
+from tidemark.app.renditions.catch_up import CatchingUp
 from tidemark.app.renditions.hand_over import HandingOver, default_mode
 from tidemark.app.renditions.opened import WriterRenditions
 from tidemark.app.shutdown import stop_requested
@@ -48,7 +48,7 @@ def _hand_over(job: Job, renditions: WriterRenditions, number: int, mode: Verifi
             is_stopping = stack.enter_context(stop_requested())
             write = write_parts_with(spark)
             holder = arguments.holder or f"hand_over of {job.pipeline.name}"
-            catch_up(renditions, number, holder, print, write_parts=write, is_stopping=is_stopping)
+            CatchingUp(renditions, number).carry_out(holder, write, is_stopping)
             done = one.carry_out(signed, session=SparkEngine(spark, print))
     return {"h": done.h, "number": done.rendition, "previous": one.previous(done), "at": done.signed.at}
 

@@ -16,9 +16,9 @@ from tests.support.log_samples import SEGMENT_BYTES, add_binding, captured_of, g
 
 from tidemark.app.consumers import RunConsumers
 from tidemark.app.open_pipeline import OpenPipeline
-from tidemark.app.renditions.build import Build
-from tidemark.app.renditions.catch_up import catch_up
+from tidemark.app.renditions.catch_up import CatchingUp
 from tidemark.app.renditions.hand_over import HandingOver
+from tidemark.app.renditions.next_rendition import NextRendition
 from tidemark.app.renditions.opened import WriterRenditions
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Consensus
@@ -178,8 +178,8 @@ class RenditionInstallation:
 
     def build(self, writer: str = WRITER, signed: Signature = ANN) -> Rendition:
         """Declare the next rendition and deliver to it."""
-        rendition = Build(self.renditions(writer)).register(signed)
-        catch_up(self.renditions(writer), rendition.number, "a build", lambda line: None)
+        rendition = NextRendition(self.renditions(writer)).register(signed)
+        CatchingUp(self.renditions(writer), rendition.number).carry_out("a build")
         return rendition
 
     def hand_over(self, number: int, writer: str = WRITER) -> int:

@@ -79,18 +79,28 @@ def list_all(
 
 @app.command()
 @plan_options
-def build(pipeline: PipelineName, writer: WriterName, *, options: PlanOptions) -> None:
+def build(
+    pipeline: PipelineName,
+    writer: WriterName,
+    number: Annotated[
+        int | None,
+        typer.Argument(metavar="N", min=1, help="Deliver to this one, with its own settings, instead."),
+    ] = None,
+    *,
+    options: PlanOptions,
+) -> None:
     """Build the next rendition with the settings of the file; one that was begun with them goes on."""
-    from tidemark.app.renditions.build import Build
+    from tidemark.app.renditions.catch_up import CatchingUp
+    from tidemark.app.renditions.next_rendition import NextRendition
 
     renditions = _open(pipeline, writer)
-    one = Build(renditions)
-    plan = one.plan()
+    following = NextRendition(renditions)
+    plan = following.plan() if number is None else CatchingUp(renditions, number).plan()
 
     def execute(signed: "Signature") -> dict[str, Any]:
-        rendition = one.register(signed)
-        _show(f"{pipeline}/{writer}: rendition {rendition.number} is declared; it is built now", options)
-        return dict(_catch_up(renditions, rendition.number, int(plan.details["messages"]), options))
+        chosen = plan.number if number is not None else following.register(signed).number
+        _show(f"{pipeline}/{writer}: rendition {chosen} is delivered to", options)
+        return _catch_up(renditions, chosen, int(plan.details["messages"]), options)
 
     next_step = f"tidemark renditions verify {pipeline} {writer} {plan.number}"
     _carry_out(plan, options, execute, done=f"Built. Verify it: {next_step}")
@@ -275,24 +285,18 @@ def _catch_up(
     renditions: "WriterRenditions", number: int, messages: int, options: PlanOptions
 ) -> dict[str, Any]:
     """Deliver to a rendition until it has everything; many messages by Spark's tasks."""
-    from tidemark.app.renditions.catch_up import catch_up
+    from tidemark.app.renditions.catch_up import CatchingUp
     from tidemark.app.shutdown import stop_requested
     from tidemark.cli.journal.verify import pipeline_spark
 
-    holder = f"tidemark renditions build by {options.who}"
-
-    def show(line: str) -> None:
-        _show(line, options)
-
+    holder, one = f"tidemark renditions build by {options.who}", CatchingUp(renditions, number)
     with stop_requested() as is_stopping:
         if messages <= renditions.opened.pipeline.limits.max_records_in_process:
-            return dict(catch_up(renditions, number, holder, show, is_stopping=is_stopping).to_dict())
+            return one.carry_out(holder, is_stopping=is_stopping).to_dict()
         from tidemark.spark.jobs.deliver import write_parts_with
 
         with pipeline_spark(renditions.opened, "deliver") as spark:
-            write = write_parts_with(spark)
-            done = catch_up(renditions, number, holder, show, write_parts=write, is_stopping=is_stopping)
-            return dict(done.to_dict())
+            return one.carry_out(holder, write_parts_with(spark), is_stopping).to_dict()
 
 
 @contextmanager

@@ -57,12 +57,12 @@ def signature_of(context: Any, answer: dict[str, Any] | None = None) -> "Signatu
 )
 def register(pipeline: str, **context: Any) -> list[str]:
     """The ids of the tasks that run next; none after a dry run."""
-    from tidemark.app.renditions.build import Build
+    from tidemark.app.renditions.next_rendition import NextRendition
 
     dag_run, params = context["dag_run"], context["params"]
     with no_retry_if_person_needed():
         renditions = _renditions(pipeline, params["writer"])
-        build = Build(renditions, is_automatic=dag_run.run_type == BY_ANOTHER_DAG)
+        build = NextRendition(renditions, is_automatic=dag_run.run_type == BY_ANOTHER_DAG)
         plan = build.plan()
         for line in (plan.head, *plan.lines):
             print(line)

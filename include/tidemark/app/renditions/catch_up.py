@@ -1,25 +1,33 @@
 """Delivers to one rendition until it has everything that is published: a build, and what a handover needs.
 
 It is ordinary delivery to the consumer of the rendition: killed, it goes on where the last binding was
-finished. A message that fails closes the gate of this rendition alone.
+finished. A message that fails closes the gate of this rendition alone. Also a rendition whose time to return
+to it is over may be delivered to again, before a rollback.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tidemark.app.build import Build
+from tidemark.app.consumers import DeliveredConsumer, RunConsumers
+from tidemark.app.renditions.estimate import size_of
 from tidemark.app.renditions.opened import WriterRenditions
+from tidemark.app.renditions.plan import RenditionAction, RenditionPlan
 from tidemark.app.shutdown import AskedToStop
 from tidemark.delivery.binding_steps import WriteParts, write_parts_here
-from tidemark.delivery.deliver import deliver_to
+from tidemark.delivery.deliver import Delivered, deliver_to
+from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.renditions.output import GIVEN_UP
+from tidemark.delivery.renditions.selection import ConsumerChoice
 from tidemark.errors import TidemarkError, with_fields
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.writers.renditions import build_rendition
 
 
 @with_fields
-class BuildStopped(TidemarkError):
-    """The gate of a rendition closed while it was built, or was closed."""
+class GateClosed(TidemarkError):
+    """The gate of a rendition closed while it was delivered to, or was closed."""
 
     needs_person = True
 
@@ -37,8 +45,8 @@ class BuildStopped(TidemarkError):
 
 
 @with_fields
-class BuildEnded(TidemarkError):
-    """A rendition was given up or retired while it was built."""
+class NotDeliveredTo(TidemarkError):
+    """A rendition was given up or retired, before or while it was delivered to."""
 
     needs_person = True
 
@@ -68,7 +76,7 @@ class CaughtUp:
     written: int
     filtered: int
 
-    def to_dict(self) -> Mapping[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The result of a command or a task."""
         return {
             "number": self.number,
@@ -78,45 +86,72 @@ class CaughtUp:
         }
 
 
-def catch_up(
-    of: WriterRenditions,
-    number: int,
-    holder: str,
-    show: Callable[[str], object],
-    *,
-    write_parts: WriteParts = write_parts_here,
-    is_stopping: Callable[[], bool] = lambda: False,
-) -> CaughtUp:
-    """Deliver to a rendition up to the end of the log, at most ``limits.max_records_per_run`` at once.
+@dataclass(frozen=True)
+class CatchingUp:
+    """A delivery to one rendition, with its own settings, up to the end of the log.
 
-    ``show`` gets a line of progress after each part.
+    Attributes:
+        renditions: The renditions of the writer.
+        number: The rendition.
     """
-    opened, pipeline = of.opened, of.opened.pipeline
-    built = build_rendition(pipeline, opened.connections, of.writer, of.output.rendition(number))
-    written = filtered = 0
-    with opened.log.held(holder) as log:
-        while True:
-            done = deliver_to(
+
+    renditions: WriterRenditions
+    number: int
+
+    def plan(self) -> RenditionPlan:
+        """How much it lacks. Read-only."""
+        of, output = self.renditions, self.renditions.output
+        rendition, positions = output.rendition(self.number), of.opened.positions
+        state = positions.load(of.consumer(self.number))
+        history = positions.history(of.consumer(output.active.number))
+        size = size_of(of.opened.log, state.position if state else NOTHING_YET, history)
+        refused: TidemarkError | None = None
+        if rendition.state in GIVEN_UP:
+            refused = NotDeliveredTo(of.pipeline, of.writer, self.number)
+        lines = (
+            f"it is {rendition.state} and goes on with its own settings: {rendition.place}",
+            f"delivers: {size}",
+            f"readers stay with rendition {output.active.number}",
+        )
+        details = {"place": rendition.place, "continues": True, "active": output.active.number}
+        document = {**details, **size.to_dict()}
+        action = RenditionAction.BUILD
+        return RenditionPlan(action, of.pipeline, of.writer, self.number, lines, document, refused)
+
+    def carry_out(
+        self,
+        holder: str,
+        write_parts: WriteParts = write_parts_here,
+        is_stopping: Callable[[], bool] = lambda: False,
+    ) -> CaughtUp:
+        """Deliver to it until it has everything. Raises ``GateClosed`` and ``NotDeliveredTo``."""
+        of, opened, number = self.renditions, self.renditions.opened, self.number
+        rendition = of.output.rendition(number)
+        built = build_rendition(opened.pipeline, opened.connections, of.writer, rendition)
+        consumer = DeliveredConsumer(ConsumerChoice(of.declared, rendition, is_active=False), built)
+        start = RunConsumers(opened.pipeline, opened.connections, opened.positions).start
+
+        def deliver_once(log: PublishedLog) -> Delivered:
+            return deliver_to(
                 built.writer,
                 log,
                 opened.positions,
                 holder,
                 write_parts,
-                limit=pipeline.limits.max_records_per_run,
+                limit=opened.pipeline.limits.max_records_per_run,
                 reload=lambda: opened.positions.load(built.consumer),
                 clock=of.clock,
                 is_stopping=is_stopping,
-                start=NOTHING_YET,
+                start=start(consumer, log),
             )
-            written, filtered = written + done.total.written, filtered + done.total.filtered
-            if done.is_ended:
-                raise BuildEnded(of.pipeline, of.writer, number)
-            if done.gate is not None:
-                reason = f"{done.gate.where}: {done.gate.reason.rstrip('.')}"
-                raise BuildStopped(of.pipeline, of.writer, number, built.consumer, reason)
-            show(f"{of.pipeline}/{of.writer}: rendition {number} is at id {done.position:,} of {log.end:,}")
-            log = log.reopened()
-            if done.position >= log.end:
-                return CaughtUp(number, done.position, written, filtered)
-            if is_stopping():
-                raise AskedToStop(holder)
+
+        with opened.log.held(holder) as log:
+            done = Build(built.consumer, log, opened.positions, is_stopping).until_caught_up(deliver_once)
+        if done.is_ended:
+            raise NotDeliveredTo(of.pipeline, of.writer, number)
+        if done.gate is not None:
+            reason = f"{done.gate.where}: {done.gate.reason.rstrip('.')}"
+            raise GateClosed(of.pipeline, of.writer, number, built.consumer, reason)
+        if is_stopping():
+            raise AskedToStop(holder)
+        return CaughtUp(number, done.position, done.total.written, done.total.filtered)

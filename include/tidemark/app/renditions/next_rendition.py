@@ -32,8 +32,8 @@ _LEFT = frozenset({*GONE, RenditionState.ABANDONED})
 
 
 @dataclass(frozen=True)
-class Build:
-    """One build.
+class NextRendition:
+    """A build of the next rendition.
 
     Attributes:
         renditions: The renditions of the writer.

@@ -5,9 +5,9 @@ from tests.support.faults import Killed, kill_at
 from tests.support.log_samples import compact
 from tests.support.renditions_installed import ANN, RenditionInstallation
 
-from tidemark.app.renditions.build import Build
-from tidemark.app.renditions.catch_up import BuildEnded, BuildStopped, catch_up
+from tidemark.app.renditions.catch_up import CatchingUp, GateClosed, NotDeliveredTo
 from tidemark.app.renditions.neighbours import PlaceShared
+from tidemark.app.renditions.next_rendition import NextRendition
 from tidemark.faults import FaultPoint
 from tidemark.log.files.parquet import LogFolder
 from tidemark.outputs.errors import ReasonMissing, SettingsUsedBefore
@@ -26,7 +26,7 @@ def files(bank: RenditionInstallation, folder: str) -> list[str]:
 
 def test_a_plan_says_what_differs_where_it_is_built_and_how_much_there_is(bank):
     bank.declare(format="jsonl")
-    plan = Build(bank.renditions()).plan()
+    plan = NextRendition(bank.renditions()).plan()
     assert (plan.number, plan.refused, plan.details["continues"]) == (2, None, False)
     assert plan.details["changes"] == [{"key": "format", "before": "parquet", "now": "jsonl"}]
     assert plan.details["place"].endswith("/archive.r2")
@@ -36,7 +36,7 @@ def test_a_plan_says_what_differs_where_it_is_built_and_how_much_there_is(bank):
 
 
 def test_a_build_with_the_same_settings_is_allowed_by_hand(bank):
-    plan = Build(bank.renditions()).plan()
+    plan = NextRendition(bank.renditions()).plan()
     assert plan.refused is None
     assert "settings: those of the active rendition 1, so its rows should be the same" in plan.lines
     assert bank.build().number == 2
@@ -52,8 +52,8 @@ def test_a_build_delivers_everything_beside_the_rendition_that_readers_use(bank)
 
 def test_a_second_build_goes_on_with_the_same_rendition(bank):
     bank.declare(format="jsonl")
-    assert Build(bank.renditions()).register(ANN).number == 2
-    plan = Build(bank.renditions()).plan()
+    assert NextRendition(bank.renditions()).register(ANN).number == 2
+    plan = NextRendition(bank.renditions()).plan()
     assert (plan.number, plan.details["continues"]) == (2, True)
     assert bank.build(signed=BOB).number == 2
     assert bank.output.rendition(2).signed == ANN
@@ -61,7 +61,7 @@ def test_a_second_build_goes_on_with_the_same_rendition(bank):
 
 def test_two_builds_at_once_make_one_rendition(bank):
     bank.declare(format="jsonl")
-    one, other = Build(bank.renditions()), Build(bank.renditions())
+    one, other = NextRendition(bank.renditions()), NextRendition(bank.renditions())
     one.plan(), other.plan()
     assert [one.register(ANN).number, other.register(BOB).number] == [2, 2]
 
@@ -70,7 +70,7 @@ def test_a_build_against_settings_that_changed_again_makes_another_one(bank):
     bank.declare(format="jsonl")
     bank.build()
     bank.declare(format="jsonl", further="namespaces: acc")
-    plan = Build(bank.renditions()).plan()
+    plan = NextRendition(bank.renditions()).plan()
     assert (plan.number, plan.details["continues"]) == (3, False)
     assert any("renditions abandon bank archive 2" in line for line in plan.lines)
 
@@ -95,7 +95,7 @@ def test_a_build_that_was_killed_goes_on_with_the_same_rendition(bank, monkeypat
 
 def test_acknowledged_ids_of_other_renditions_are_listed_and_not_inherited(bank):
     bank.acknowledge("archive", 2)
-    plan = Build(bank.renditions()).plan()
+    plan = NextRendition(bank.renditions()).plan()
     assert plan.details["acknowledged"] == {"1": [2]}
     assert any("acknowledged for rendition 1: id 2" in line for line in plan.lines)
 
@@ -105,16 +105,16 @@ def test_acknowledged_ids_of_other_renditions_are_listed_and_not_inherited(bank)
 
 def test_a_build_needs_an_author_and_a_reason(bank):
     with pytest.raises(ReasonMissing, match="build"):
-        Build(bank.renditions()).register(Signature("ann", " ", 1))
+        NextRendition(bank.renditions()).register(Signature("ann", " ", 1))
     assert bank.states == {1: "active"}
 
 
 def test_a_compacted_log_that_lacks_messages_is_refused_with_the_reason(bank):
     compact(bank.control, LogFolder("bank", str(bank.home / "log" / "bank")), 2, policy="latest")
-    plan = Build(bank.renditions()).plan()
+    plan = NextRendition(bank.renditions()).plan()
     assert isinstance(plan.refused, NotBuildable)
     with pytest.raises(NotBuildable, match="compacted below id 2"):
-        Build(bank.renditions()).register(ANN)
+        NextRendition(bank.renditions()).register(ANN)
     assert bank.states == {1: "active"}
 
 
@@ -123,23 +123,23 @@ def test_an_automatic_build_never_returns_to_settings_that_a_rendition_had(bank)
     bank.build()
     bank.hand_over(2)
     bank.declare(format="parquet")
-    assert isinstance(Build(bank.renditions(), is_automatic=True).plan().refused, SettingsUsedBefore)
+    assert isinstance(NextRendition(bank.renditions(), is_automatic=True).plan().refused, SettingsUsedBefore)
     with pytest.raises(SettingsUsedBefore, match="rendition 1"):
-        Build(bank.renditions(), is_automatic=True).register(BOB)
-    assert Build(bank.renditions()).register(BOB).number == 3
+        NextRendition(bank.renditions(), is_automatic=True).register(BOB)
+    assert NextRendition(bank.renditions()).register(BOB).number == 3
 
 
 def test_a_place_inside_another_ones_place_is_refused(bank):
     bank.declare("{name: archive, kind: files, path: '${TIDEMARK_HOME}/archive/inner'}")
     with pytest.raises(PlaceShared, match=r"archive/inner\.r2.*bank/archive, rendition 1"):
-        Build(bank.renditions()).register(ANN)
+        NextRendition(bank.renditions()).register(ANN)
 
 
 def test_a_gate_that_closes_during_a_build_stops_that_rendition_alone(bank):
     bank.declare(further="transforms: [{pick: {fields: [sum]}}]")
     bank.publish(None, "no object")
     bank.deliver()
-    with pytest.raises(BuildStopped, match=r"gate of rendition 2 is closed.*gate show bank archive\.r2"):
+    with pytest.raises(GateClosed, match=r"gate of rendition 2 is closed.*gate show bank archive\.r2"):
         bank.build()
     assert bank.states == {1: "active", 2: "building"}
 
@@ -148,5 +148,5 @@ def test_nothing_is_built_of_a_rendition_that_was_given_up_meanwhile(bank):
     bank.build()
     abandon(bank.renditions().store, 2, BOB)
     bank.publish({"sum": 9})
-    with pytest.raises(BuildEnded, match="given up or retired"):
-        catch_up(bank.renditions(), 2, "a build", print)
+    with pytest.raises(NotDeliveredTo, match="given up or retired"):
+        CatchingUp(bank.renditions(), 2).carry_out("a build")
