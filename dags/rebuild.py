@@ -53,6 +53,8 @@ continued.
   renditions` shows all of it.
 """
 
+from datetime import timedelta
+
 from airflow.sdk import DAG, Param, TriggerRule
 
 from tidemark.pipeline.loader import load_pipelines
@@ -132,7 +134,7 @@ def rebuild(pipeline: Pipeline) -> DAG:
             arguments=["--consumer", CONSUMER, "--until-caught-up", "--holder", HOLDER],
             messages=MESSAGES,
             conn_id=pipeline.spark.connection,
-            execution_timeout=None,  # as long as the log is
+            execution_timeout=timedelta(days=7),  # logs are long; a retry goes on where it stopped
             doc_md="Deliver to the new rendition until it has everything; readers do not see it.",
         )
         rendition = ["--writer", WRITER, "--number", NUMBER, "--mode", MODE]

@@ -61,7 +61,7 @@ def show_rendition(pipeline: str, writer: str, number: int) -> str:
     report = read_last(pipeline, declared.log.path, writer, number)
     if report is None:
         raise HTTPException(404, f"{pipeline}/{writer}: rendition {number} was never compared.")
-    return _templates.get_template("rendition.html").render(report=report)
+    return _templates.get_template("rendition.html").render(report=report, record={"passed": report.is_clean})
 
 
 def _declared(pipeline: str) -> Pipeline:

@@ -165,6 +165,7 @@ def test_every_dag_that_may_run_dry_says_so_in_the_same_words(dag_bag: Any) -> N
         "compact_log",
         "compact_offsets",
         "purge_expired",
+        "rebuild",
         "sweep",
     }
     for dag in dry:

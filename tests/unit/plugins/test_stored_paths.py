@@ -27,6 +27,10 @@ TRIGGERS: dict[str, dict[str, Any]] = {
         "offsets": [["orders", 0, 41]],
     },
     "tidemark_airflow.resume.TargetTrigger": {"pipeline": "orders", "writer": "journal"},
+    "tidemark_airflow.triggers.soak.SoakTrigger": {
+        **{"pipeline": "orders", "writer": "accounts", "every": 30.0},
+        **{"number": 2, "until": 1_763_500_000_000_000},
+    },
     "tidemark_airflow.work.WorkReadyTrigger": {"journal": "pages", "every": 30.0},
 }
 """Column ``classpath`` of the table ``trigger``, and the arguments beside it."""
@@ -34,11 +38,16 @@ METHODS = {
     "FollowSensor": "go_on",
     "GateSensor": "go_on",
     "ReplicatedSensor": "go_on",
+    "SoakSensor": "go_on",
     "TargetSensor": "go_on",
     "WorkReadySensor": "go_on",
 }
 """Column ``next_method`` of a task instance that waits; the class itself comes from the DAG's file."""
-LINKS = {"Audit results": "_link_AuditLink", "Reconciliation": "_link_ReconcileLink"}
+LINKS = {
+    "Audit results": "_link_AuditLink",
+    "Differences": "_link_ReportLink",
+    "Reconciliation": "_link_ReconcileLink",
+}
 """In serialized DAGs: under which XCom the address of a link is."""
 FUNCTIONS = ("tidemark.embedded.ports.loopback",)
 """In the environment of an Airflow that runs while the code below it is exchanged."""

@@ -8,8 +8,11 @@ from fastapi.routing import APIRoute
 from tidemark.errors import TidemarkError
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.audit_result import AuditRecord, Judgement
+from tidemark.outputs.model.evidence import ComparedSide, VerificationMode
 from tidemark.verification import reconciliation
 from tidemark.verification.reconciliation import Reconciliation
+from tidemark.verification.renditions.record import keep
+from tidemark.verification.renditions.report import RenditionReport, RuleLine, SampleGroup
 
 pytestmark = [pytest.mark.unit, pytest.mark.filterwarnings("ignore")]  # Airflow's own, while it is imported
 
@@ -68,6 +71,9 @@ def declared(results: Any, house: Any, opened: Any, monkeypatch: pytest.MonkeyPa
         ("/reconciliations/odrers/stream/7", "There is no pipeline odrers."),
         ("/reconciliations/orders/straem/7", "orders has no writer straem."),
         ("/reconciliations/orders/stream/7", "orders/stream has no reconciliation at id 7."),
+        ("/renditions/odrers/stream/2", "There is no pipeline odrers."),
+        ("/renditions/orders/straem/2", "orders has no writer straem."),
+        ("/renditions/orders/stream/2", "orders/stream: rendition 2 was never compared."),
     ],
 )
 def test_what_is_not_there_is_a_404_with_a_reason(results: Any, declared: Any, path: str, said: str) -> None:
@@ -89,3 +95,26 @@ def test_the_page_of_a_reconciliation_shows_every_difference(results: Any, decla
     reconciliation.keep(declared.log.path, record)
     status, text = ask(results, "/reconciliations/orders/stream/7")
     assert (status, "part 3" in text, "one differs" in text) == (200, True, True)
+
+
+def test_the_page_of_a_rendition_shows_counts_rules_and_samples(results: Any, declared: Any) -> None:
+    sides = ComparedSide(2, 9), ComparedSide(1, 9)
+    sample = SampleGroup("missing", (), ("id 3: missing (sum <1>)",))
+    report = RenditionReport(
+        *("orders", "stream", "files", VerificationMode.EXPLAINED, 7, 8, *sides),
+        looked_at={"messages": 10},
+        changes={"missing": 4},
+        columns={"sum": 2},
+        differences=4,
+        explained=3,
+        rules=(RuleLine("missing rows", "a test account", 3),),
+        samples=(sample,),
+        only_acknowledged={},
+        not_compared={"messages without a value": 5},
+        seconds=1.0,
+    )
+    keep(declared.log.path, report)
+    status, text = ask(results, "/renditions/orders/stream/2")
+    assert (status, "Differences are not explained." in text) == (200, True)
+    for said in ("id 3: missing (sum &lt;1&gt;)", "a test account", "in column sum", "without a value"):
+        assert said in text
