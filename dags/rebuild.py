@@ -20,7 +20,8 @@ once for each change, and never to settings that an earlier rendition had.
 ### Parameters
 
 * `writer`: the writer. `reason`: why; kept for ever.
-* `dry_run`: only show the plan. Runs by hand are dry unless you switch it off.
+* `dry_run`: only show the plan. Runs by hand and backfills are dry unless you switch it off; runs on schedule
+  are never dry. There is no schedule.
 * `mode`: `exact`: both renditions must be the same; `explained`: every difference must match a rule under
   `expect:`. Left out: `explained` where the writer has such rules.
 * `approve`: `person`, or `automatic`: a verification without unexplained differences is enough.

@@ -36,6 +36,7 @@ def given_context(run_type: str = "manual", results: dict[str, Any] | None = Non
         data_interval_start=datetime(2026, 11, 16, tzinfo=UTC),
         data_interval_end=datetime(2026, 11, 17, tzinfo=UTC),
         triggering_user_name="ann",
+        conf={},
     )
     return {
         "dag": SimpleNamespace(dag_id="orders.dag"),

@@ -59,6 +59,8 @@ RETIRE = _of("retire.")
 """Walked in ``tests/unit/outputs/state/test_crash_walk.py``, like the two before."""
 RENDITION_REPORT = _of("rendition_report.")
 """Walked in ``tests/unit/app/test_rendition_verification.py``."""
+DROP_TABLES = _of("tables.")
+"""Walked in ``tests/unit/writers/test_removals.py``."""
 WORK = _of("work.")
 """Walked in ``tests/unit/work/test_fault_walk.py``."""
 
@@ -87,5 +89,6 @@ EVERY_LIST = (
     HANDOVER,
     RETIRE,
     RENDITION_REPORT,
+    DROP_TABLES,
     WORK,
 )

@@ -79,6 +79,8 @@ class UnknownRendition(OutputError):
 class ReasonMissing(OutputError):
     """An action that is kept for ever has no author or no reason."""
 
+    needs_person = True
+
     pipeline: str
     writer: str
     action: str

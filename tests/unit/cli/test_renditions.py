@@ -104,6 +104,28 @@ def test_a_build_that_is_run_again_goes_on_with_the_same_rendition(run, bank):
     assert bank.states == {1: "active", 2: "building"}
 
 
+def test_a_rendition_is_delivered_to_by_its_number_whatever_the_file_says_now(run, bank):
+    bank.build()
+    bank.publish({"sum": 4})
+    bank.declare(format="parquet")
+    planned = run("renditions", "build", "bank", "archive", "2")
+    assert "it is building and goes on with its own settings" in planned.out
+    assert "delivers: 1 messages in 1 bindings" in planned.out
+    assert run("renditions", "build", "bank", "archive", "2", *EXECUTE).code == 0
+    assert (bank.opened.positions.load("archive.r2").position, bank.states) == (
+        3,
+        {1: "active", 2: "building"},
+    )
+
+
+def test_nothing_is_delivered_to_a_rendition_that_was_given_up(run, bank):
+    bank.build()
+    run("renditions", "abandon", "bank", "archive", "2", *EXECUTE)
+    for further in ((), EXECUTE):
+        ended = run("renditions", "build", "bank", "archive", "2", *further)
+        assert (ended.code, "was given up or retired" in ended.err) == (1, True)
+
+
 def test_a_forced_handover_needs_a_reason_too(run, bank):
     bank.build()
     ended = run("renditions", "handover", "bank", "archive", "2", "--force", "--execute")

@@ -2,7 +2,7 @@
 
 A rendition with these settings that is not finished yet is continued, so a build that was killed goes on with
 the same one, and two builds at once make one. Settings of an earlier rendition are allowed where an operator
-asks for them, such as to replace a damaged target; a build that nobody asked for never returns to them.
+asks for them, such as to replace a damaged target; a build that starts by itself never returns to them.
 Nothing is delivered here.
 """
 

@@ -1,4 +1,4 @@
-"""Drops the tables of a rendition of a journal, where they hold no topic of anybody but its pipeline.
+"""Drops the tables of a rendition of a journal, where they hold no topic of another pipeline.
 
 A journal's tables may be read by kafka-journal's clients, which no control plane knows, so an operator has to
 ask for it. Several pipelines may share a keyspace, each with topics of its own. The keyspace stays, with the

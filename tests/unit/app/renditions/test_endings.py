@@ -16,7 +16,7 @@ from tidemark.outputs.reader_errors import Forgotten, StillNeeded
 
 pytestmark = pytest.mark.unit
 
-BOB = Signature("bob", "nobody reads it", 2)
+BOB = Signature("bob", "it is not read any more", 2)
 
 
 @pytest.fixture

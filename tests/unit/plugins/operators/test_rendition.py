@@ -1,4 +1,4 @@
-"""The report of a comparison in a run: logged, a failure where it is not clean, and what a person is asked."""
+"""The report of a comparison in a run: logged, a failure where it is not clean, and shown to a person."""
 
 from typing import Any
 
