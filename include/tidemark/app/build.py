@@ -1,7 +1,7 @@
 """The build of a rendition: its consumer is delivered to until it has the whole log.
 
-Ordinary delivery, repeated: every binding is a commit, so a build that was killed goes on where it stopped, and
-an operator may stop it at any time. Another process that delivers to the same rendition is waited for.
+Ordinary delivery, repeated: every binding is a commit, so a build that was killed goes on where it stopped,
+and an operator may stop it at any time. Another process that delivers to the same rendition is waited for.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,9 +53,9 @@ class BuildStopped(DeliveryError):
 
     def __str__(self) -> str:
         return (
-            f"{self.pipeline}/{self.consumer}: it stopped at id {self.position}: {self.problem.rstrip('.')}. What "
-            "is finished is kept, and a further delivery goes on there. Look at its gate: tidemark gate show "
-            f"{self.pipeline} {self.consumer}"
+            f"{self.pipeline}/{self.consumer}: it stopped at id {self.position}: "
+            f"{self.problem.rstrip('.')}. What is finished is kept, and a further delivery goes on there. "
+            f"Look at its gate: tidemark gate show {self.pipeline} {self.consumer}"
         )
 
 

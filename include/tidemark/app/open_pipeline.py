@@ -34,7 +34,13 @@ from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.operator.advice import Advice
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.renditions.output import FIRST
-from tidemark.delivery.renditions.selection import active_name, active_state, outputs_of, resolved_name
+from tidemark.delivery.renditions.selection import (
+    active_name,
+    active_state,
+    operators_name,
+    outputs_of,
+    resolved_name,
+)
 from tidemark.delivery.resume import Resumed, resume_writer
 from tidemark.delivery.state.lease import LeaseLost, take
 from tidemark.delivery.state.positions import Positions
@@ -255,13 +261,15 @@ class OpenPipeline:
         """The dead letters of one writer; without a name, of all writers that ever had some."""
         declared, box = [writer.name for writer in self.pipeline.writers], self.letter_box
         known = box.writers(declared)
-        if name is not None and name not in known:
+        wanted = resolved_name(self.positions, name) if name else None
+        if name is not None and wanted not in known and name not in known:
             raise self._unknown(name, known)
-        return [letter for one in ([name] if name else known) for letter in box.letters(one)]
+        return [letter for one in ([wanted] if wanted else known) for letter in box.letters(one)]
 
     def plan_redelivery(self, letter: ListedLetter) -> ActionPlan:
         """Write one dead letter after all."""
-        return Redelivery(self.positions, self.log).plan(self.writer(letter.writer), letter)
+        writer = self.writer(operators_name(self.positions, letter.writer))
+        return Redelivery(self.positions, self.log).plan(writer, letter)
 
     # Another replicator of the same tables
 

@@ -25,10 +25,12 @@ def reconcile_idle(opened: OpenPipeline, holder: str, show: Callable[[str], obje
 
     The delivery that reached this position compared a sample of contents, so only names, sizes, last ids and
     pointers are compared here. A target that does not answer is reported through ``show``; the next delivery
-    fails at it. Changed settings of the output count as a difference, but close no gate: an operator decides
-    which settings are right.
+    fails at it. Settings of the file that differ from the active rendition's are reported in the same way:
+    it goes on with its own.
     """
     positions, different, stopped = opened.positions, list[str](), opened.stopped()
+    for line in opened.differences():
+        show(line)
     names = [one.name for one in opened.pipeline.writers if one.name not in stopped]
     wanted = [one for one in map(opened.writer, names) if one.compared_after_delivery]
     writers = [one for one in wanted if _expects(positions, one)]

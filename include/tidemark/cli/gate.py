@@ -22,8 +22,8 @@ def show(
     from tidemark.cli.pipeline_state import open_pipeline_state
 
     known = open_pipeline_state(pipeline)
-    states = {name: known.positions.load(name) for name in known.chosen(writer)}
-    left = {name: known.positions.left_out(name) for name in states}
+    states = {name: known.positions.load(known.consumer(name)) for name in known.chosen(writer)}
+    left = {name: known.positions.left_out(known.consumer(name)) for name in states}
     found = {name: known.advice(name) for name in states}
     if as_json:
         rows = {

@@ -31,7 +31,8 @@ def list_offsets(
         status = opened.status()
         print_json(status.to_dict()["writers"]) if as_json else Console().print(status_table(status))
         return
-    state = opened.positions.load(writer)
+    consumer = opened.consumer(writer)
+    state = opened.positions.load(consumer)
     if state is None:
         status = opened.status()
         known = next((one for one in status.writers if one.name == writer), None)
@@ -44,9 +45,9 @@ def list_offsets(
             why = known.reason or "the first run registers it."
             typer.echo(f"{pipeline}/{writer}: not registered, so it has no position yet: {why}")
         return
-    namespaces, history = opened.positions.namespaces(writer), opened.positions.history(writer, limit)
-    deeds, passed = opened.positions.deeds(writer), opened.positions.acknowledgements(writer)
-    redelivered = opened.positions.redelivered(writer)
+    namespaces, history = opened.positions.namespaces(consumer), opened.positions.history(consumer, limit)
+    deeds, passed = opened.positions.deeds(consumer), opened.positions.acknowledgements(consumer)
+    redelivered = opened.positions.redelivered(consumer)
     if as_json:
         print_json(
             {
@@ -55,14 +56,14 @@ def list_offsets(
                 "namespaces": namespaces,
                 "history": [asdict(entry) for entry in history],
                 "deeds": [WRITER_AUDIT.to_row(deed) for deed in deeds],
-                "left_out": [asdict(one) for one in opened.positions.left_out(writer).values()],
+                "left_out": [asdict(one) for one in opened.positions.left_out(consumer).values()],
                 "acknowledged": [asdict(one) for one in passed],
                 "redelivered": [asdict(one) for one in redelivered.values()],
             }
         )
         return
     Console().print(history_table(state, namespaces, history, deeds, passed, redelivered))
-    for one in opened.positions.left_out(writer).values():
+    for one in opened.positions.left_out(consumer).values():
         typer.echo(f"{pipeline}/{writer} {one}")
 
 

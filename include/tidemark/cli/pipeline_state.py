@@ -13,10 +13,12 @@ from tidemark.connections import CONTROL, BadConnection, CassandraConnection
 from tidemark.consensus import control_plane
 from tidemark.delivery.operator.action_plan import NotPossible
 from tidemark.delivery.operator.advice import Advice, without_file
+from tidemark.delivery.renditions.selection import resolved_name
 from tidemark.delivery.state.known_pipelines import is_known, known_writers
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.status import PipelineStatus, read_advice, read_orphan_status, read_status
 from tidemark.log.state.control import LogControl
+from tidemark.outputs.model.consumer_name import split_consumer
 from tidemark.pipeline.loader import UnknownPipeline, find_pipeline
 
 if TYPE_CHECKING:
@@ -61,14 +63,18 @@ class PipelineState:
         """The named writer, which must exist; all writers for None."""
         if writer is None:
             return self.writers
-        if writer not in self.writers:
+        if split_consumer(writer)[0] not in self.writers and writer not in self.writers:
             there = ", ".join(self.writers) or "none"
             raise NotPossible(self.name, writer, f"there is no such writer; there is: {there}.")
         return [writer]
 
+    def consumer(self, name: str) -> str:
+        """The name of the consumer that an operator means: of the active rendition, or of a numbered one."""
+        return resolved_name(self.positions, name)
+
     def advice(self, writer: str) -> Advice:
         """What an operator can do about a writer's gate, or why the writer cannot begin."""
-        found = read_advice(self.positions, writer)
+        found = read_advice(self.positions, self.consumer(writer))
         if self.declared is None:
             return without_file(found, self.mark)
         if not found.where and (refusal := self._refusal(writer)):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from tidemark.app.open_pipeline import OpenPipeline
     from tidemark.delivery.writer import Writer
+    from tidemark.writers.journal.writer import JournalWriter
 
 Outcome = tuple[dict[str, Any], "RenderableType"]
 
@@ -45,8 +46,11 @@ def verify(
         return
     if options.execute or options.reason:
         raise typer.BadParameter("goes with --let-go only", param_hint="--execute")
-    names = [opened.writer(writer).name] if writer else [one.name for one in opened.pipeline.writers]
+    names = [writer] if writer else [one.name for one in opened.pipeline.writers]
     outcomes = [_verify_one(opened, opened.writer(name), everything, look) for name in names]
+    if not options.as_json:
+        for line in opened.differences():
+            typer.echo(line, err=True)
     is_clean = all(body["clean"] for body, _ in outcomes)
     if options.as_json:
         print_json({"pipeline": pipeline, "clean": is_clean, "writers": [body for body, _ in outcomes]})
@@ -81,16 +85,15 @@ def _verify_one(opened: "OpenPipeline", writer: "Writer", everything: bool, look
         body = {"pipeline": opened.pipeline.name, "writer": writer.name, "position": state.position}
         said = f"{opened.pipeline.name}/{writer.name}  was not compared: its kind of writer has no verifier"
         return {**body, "clean": True}, said
-    return _verify_journal(opened, writer.name)
+    return _verify_journal(opened, writer)
 
 
-def _verify_journal(opened: "OpenPipeline", name: str) -> Outcome:
+def _verify_journal(opened: "OpenPipeline", journal: "JournalWriter") -> Outcome:
     from tidemark.cli.journal.verify import pipeline_spark
     from tidemark.cli.output.verification import verification_table
     from tidemark.spark.jobs.verify import verify_with_spark
     from tidemark.verification.selection import EVERYTHING
 
-    journal = opened.journal(name)
     with pipeline_spark(opened, "verify") as spark, opened.log.held("verify") as log:
         found = verify_with_spark(spark, journal, log, opened.positions, EVERYTHING)
     return {"kind": "journal", **found.to_dict()}, verification_table(found)

@@ -8,16 +8,24 @@ from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.objects import Consensus
 from tidemark.delivery.compacted_history import refusal_of
 from tidemark.delivery.operator.advice import Advice, advise
+from tidemark.delivery.renditions.declared import changed_in_file
+from tidemark.delivery.renditions.rendition_status import RenditionStatus, StatusSource
+from tidemark.delivery.renditions.selection import operators_name
 from tidemark.delivery.state.known_pipelines import known_writers
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause, Gate, LeftOut, WriterState
+from tidemark.log.bindings.door import Bindings
+from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.followed import Followed, read_followed
 from tidemark.log.state.forgotten import read_mark
 from tidemark.log.state.registered_writers import enrolled
+from tidemark.outputs.model.consumer_name import consumer_name, split_consumer
+from tidemark.outputs.model.rendition import Rendition, RenditionState
 from tidemark.outputs.state.output_store import OutputStore
 from tidemark.pipeline.model import Pipeline
+from tidemark.pipeline.writers import WriterDeclaration
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +68,9 @@ class WriterStatus:
         retired: Whether the pipeline's file does not declare it any more. Compaction still waits for it.
         left_out: Topics that it skips because they were deleted and recreated.
         hint: The first remedy for a closed gate.
-        frontier: Readers may read times (µs) before it; None for kinds whose output has no times.
+        frontier: Readers may read times (µs) before it; None before the first delivery.
+        differs: The settings of the file that differ from the active rendition's, in words.
+        renditions: All renditions; position, lag and gate above are those of the active one.
     """
 
     name: str
@@ -74,6 +84,13 @@ class WriterStatus:
     left_out: list[LeftOut] = field(default_factory=list)
     hint: str | None = None
     frontier: int | None = None
+    differs: list[str] = field(default_factory=list)
+    renditions: list[RenditionStatus] = field(default_factory=list)
+
+    @property
+    def active(self) -> RenditionStatus | None:
+        """The rendition that readers use; None where it is frozen or there is none."""
+        return next((one for one in self.renditions if one.state == RenditionState.ACTIVE), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,38 +199,40 @@ class PipelineTrouble:
 
 def read_status(pipeline: Pipeline, consensus: Consensus) -> PipelineStatus:
     """The pipeline's state now."""
-    declared = {writer.name: writer.kind for writer in pipeline.writers}
     below = LogControl(consensus, pipeline.name).log_head().compacted_below
     refused = {
         writer.name: str(refusal)
         for writer in pipeline.writers
         if (refusal := refusal_of(pipeline.name, writer, below))
     }
-    return _status(pipeline.name, declared, consensus, refused)
+    return _status(pipeline.name, pipeline, consensus, refused)
 
 
 def read_orphan_status(pipeline: str, consensus: Consensus) -> PipelineStatus:
     """The state of a pipeline that no file declares; all its writers are retired."""
-    return replace(_status(pipeline, {}, consensus, {}), declared=False)
+    return replace(_status(pipeline, None, consensus, {}), declared=False)
 
 
 def _status(
     name: str,
-    declared: Mapping[str, str],
+    pipeline: Pipeline | None,
     consensus: Consensus,
     refused: Mapping[str, str],
     clock: Clock = wall_clock,
 ) -> PipelineStatus:
-    """The state of a pipeline with these writers, kinds by name.
+    """The state of a pipeline; None for one that no file declares.
 
     ``refused`` has, by name, why a writer that is not registered yet cannot begin.
     """
     control, positions = LogControl(consensus, name), Positions(consensus, name)
+    declared = {writer.name: writer for writer in pipeline.writers} if pipeline else {}
     bindings, log, gate = control.bindings_head(), control.log_head(), control.log_gate()
     mark = read_mark(control)
     reason = mark.said(name) if mark else gate.reason if gate else None
     known = enrolled(control) if declared else known_writers(control, positions)
-    retired = [one for one in known if one not in declared]
+    retired = sorted({split_consumer(one)[0] for one in known} - {*declared})
+    folder = LogFolder(name, log.root) if log.root else None
+    source = StatusSource(positions, Bindings(control, folder), bindings.upper, log.end)
     return PipelineStatus(
         pipeline=name,
         log=LogStatus(
@@ -230,38 +249,57 @@ def _status(
         unpublished=bindings.newest is not None and bindings.newest > log.t,
         writers=(
             *(
-                _writer_status(positions, name, kind, log.end, refused.get(name))
-                for name, kind in declared.items()
+                _writer_status(source, name, pipeline, one, refused.get(name))
+                for name, one in declared.items()
             ),
-            *(_writer_status(positions, name, None, log.end) for name in retired),
+            *(_writer_status(source, name, None, None) for name in retired),
         ),
         follow=FollowStatus.of(read_followed(consensus, name), clock()),
     )
 
 
 def _writer_status(
-    positions: Positions, name: str, kind: str | None, end: int, refusal: str | None = None
+    source: StatusSource,
+    name: str,
+    pipeline: Pipeline | None,
+    declared: WriterDeclaration | None,
+    refusal: str | None = None,
 ) -> WriterStatus:
     """The state of one writer; ``refusal`` is why it cannot begin where it is not registered yet."""
-    state, is_retired = positions.load(name), kind is None
+    positions, is_retired, kind = source.positions, declared is None, declared.kind if declared else None
+    output = OutputStore(positions.consensus, positions.pipeline, name).load()
+    consumer = consumer_name(name, output.active.number) if output else name
+    state = positions.load(consumer)
     if state is None:
-        lag, gate = end - NOTHING_YET, Gate.STOPPED if refusal else Gate.OPEN
+        lag, gate = source.end - NOTHING_YET, Gate.STOPPED if refusal else Gate.OPEN
         return WriterStatus(name, kind or "", False, NOTHING_YET, lag, gate.value, refusal, is_retired)
     reason, hint = _why_stopped(positions, state)
-    output = OutputStore(positions.consensus, positions.pipeline, name).load()
+    renditions = output.renditions if output else ()
+    differs = [_differences(pipeline, declared, one) for one in renditions]
     return WriterStatus(
         name,
         kind or str(state.shape.get("kind", "")),
         True,
         state.position,
-        end - state.position,
+        source.end - state.position,
         state.status.value,
         reason,
         is_retired,
-        list(positions.left_out(name).values()),
+        list(positions.left_out(consumer).values()),
         hint,
         output.frontier if output else None,
+        _differences(pipeline, declared, output.active) if output else [],
+        source.of(output, declared, differs) if output else [],
     )
+
+
+def _differences(
+    pipeline: Pipeline | None, declared: WriterDeclaration | None, rendition: Rendition
+) -> list[str]:
+    """The settings of the file that differ from a rendition's, in words; empty without a file."""
+    if pipeline is None or declared is None:
+        return []
+    return [str(one) for one in changed_in_file(pipeline, declared, rendition)]
 
 
 def read_advice(positions: Positions, name: str) -> Advice:
@@ -272,9 +310,10 @@ def read_advice(positions: Positions, name: str) -> Advice:
 
 def advice_about(positions: Positions, state: WriterState) -> Advice:
     """The advice about a writer's gate in a state that was read before."""
+    shown = replace(state, name=operators_name(positions, state.name))
     if state.gate is None:
-        return Advice(state.pipeline, state.name)
-    return advise(state, positions.acknowledged(state.name), positions.handed_back(state))
+        return Advice(state.pipeline, shown.name)
+    return advise(shown, positions.acknowledged(state.name), positions.handed_back(state))
 
 
 def _why_stopped(positions: Positions, state: WriterState) -> tuple[str | None, str | None]:
@@ -301,5 +340,14 @@ def summarize(delivered: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         "positions": {name: one["position"] for name, one in writers.items()},
         "lag": {name: delivered["end"] - one["position"] for name, one in writers.items()},
         **({"engine": delivered["engine"]} if "engine" in delivered else {}),
+        **({"differs": delivered["differs"]} if delivered.get("differs") else {}),
+        **({"renditions": beside} if (beside := _beside(delivered)) else {}),
         "seconds": round(seconds, 1),
     }
+
+
+def _beside(delivered: Mapping[str, Any]) -> dict[str, Any]:
+    """The renditions that a run has delivered to beside the active ones: position, gate and failure."""
+    keys = ("position", "gate", "failure")
+    found: Mapping[str, Mapping[str, Any]] = delivered.get("renditions", {})
+    return {name: {key: one[key] for key in keys} for name, one in found.items()}

@@ -34,6 +34,7 @@ def why_not_replicated(pipeline: str, writer: str, offsets: Sequence[Place]) -> 
     """The offsets that a writer has not passed yet, as a sentence; None where it has passed all."""
     from tidemark.expiry.purges_delivered import read_not_passed
     from tidemark.log.state.control import LogControl
+    from tidemark.outputs.model.consumer_name import split_consumer
 
     opened = open_pipeline(pipeline)
     wanted = {(topic, partition): offset for topic, partition, offset in offsets}
@@ -45,4 +46,4 @@ def why_not_replicated(pipeline: str, writer: str, offsets: Sequence[Place]) -> 
         f"{topic}/{partition} at offset {last}" for (topic, partition), last in waiting.items()
     )
     said = f"{pipeline}/{writer}: {pipeline}.replicate has not passed the purges yet: {places}."
-    return f"{said} {gate_advice(opened, writer)}" if writer in opened.stopped() else said
+    return f"{said} {gate_advice(opened, writer)}" if split_consumer(writer)[0] in opened.stopped() else said

@@ -109,12 +109,16 @@ def given_moved(installation: Path) -> None:
     (installation / "include" / "pipelines" / "orders.yaml").write_text(moved)
 
 
-def test_a_path_that_was_edited_is_said_and_closes_no_gate(run, installation, positions):
+def test_a_path_that_was_edited_is_said_and_the_files_at_the_old_one_are_verified(
+    run, installation, positions, archive
+):
     given_moved(installation)
     ended = run("verify", "orders", "archive")
-    assert (ended.code, cause(positions)) == (1, None)
-    assert "orders/archive: path was" in ended.err
-    assert "Change it back" in ended.err
+    assert (ended.code, cause(positions)) == (0, None)
+    assert "orders/archive: the file differs from the active rendition" in ended.err
+    assert "tidemark renditions build orders archive" in ended.err
+    first_file(archive).unlink()
+    assert run("verify", "orders", "archive").code == 1
 
 
 def test_to_look_changes_nothing(run, positions, archive):
@@ -186,14 +190,15 @@ def test_i07_a_run_with_nothing_new_looks_at_names_and_sizes(opened, positions, 
     assert reconcile_idle(opened, "run", shown.append) == []
 
 
-def test_a_run_with_nothing_new_is_not_green_over_a_path_that_was_edited(installation, positions):
+def test_a_run_with_nothing_new_says_that_a_path_was_edited_and_is_green(installation, positions):
     from tidemark.cli.open_pipeline import open_pipeline
 
     given_moved(installation)
     shown: list[str] = []
-    (refused,) = reconcile_idle(open_pipeline("orders"), "run", shown.append)
-    assert refused.startswith("orders/archive: path was")
-    assert (shown, cause(positions)) == ([], None)
+    assert reconcile_idle(open_pipeline("orders"), "run", shown.append) == []
+    assert "orders/archive: the file differs" in shown[0]
+    assert "path was" in shown[0]
+    assert cause(positions) is None
 
 
 def test_a_run_with_nothing_new_waits_for_no_lease(opened, positions, archive):

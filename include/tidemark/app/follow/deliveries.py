@@ -1,7 +1,7 @@
 """The second half of a round: delivers what is published to every writer, each by itself, and measures it.
 
-Only the active renditions count for the round. The others are delivered to afterwards, and a failure of one of
-them is logged and fails nothing.
+Only the active renditions count for the round. The others are delivered to afterwards, and a failure of one
+of them is logged and fails nothing.
 
 A failure affects its writer only. One that a retry would only meet again leaves the writer out of the
 following rounds of the run. Where the log cannot be read or the engine is lost, no writer has failed: the

@@ -12,7 +12,7 @@ from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.delivery.dead_letters.listing import ListedLetter
 from tidemark.delivery.operator.accept_plan import Consequence
 from tidemark.delivery.state.writer_state import Acknowledgement, OffsetEntry, Redelivered, WriterState
-from tidemark.delivery.status import FollowStatus, PipelineStatus
+from tidemark.delivery.status import FollowStatus, PipelineStatus, WriterStatus
 from tidemark.log.message_text import text_of
 from tidemark.log.model.gate import LogGate
 from tidemark.log.model.loss import AcceptedLoss
@@ -71,6 +71,7 @@ def status_table(status: PipelineStatus) -> RenderableType:
         for writer in status.writers
         for one in writer.left_out
     ]
+    further += [line for writer in status.writers for line in _renditions(status.pipeline, writer)]
     further += [
         f"  {escape(writer.name)}: readable before {writer.frontier} ({moment(writer.frontier)})"
         for writer in status.writers
@@ -82,6 +83,27 @@ def status_table(status: PipelineStatus) -> RenderableType:
         if writer.hint is not None
     ]
     return Group(head, table, *further, "")
+
+
+def _renditions(pipeline: str, writer: WriterStatus) -> Iterator[str]:
+    """Lines about what differs in the file, and about renditions where there is more than one."""
+    if writer.differs:
+        said = escape("; ".join(writer.differs))
+        yield (
+            f"[yellow]{escape(writer.name)}[/yellow] differs in the file, and goes on as it is: {said}. Build "
+            f"the next rendition: tidemark renditions build {pipeline} {escape(writer.name)}"
+        )
+    for one in writer.renditions if len(writer.renditions) > 1 else ():
+        parts = [f"{one.state} in {one.place}", f"position {one.position:,}", f"lag {one.lag:,}"]
+        if one.gate != "open":
+            parts.append(f"gate {one.gate}" + (f" ({one.reason})" if one.reason else ""))
+        if one.soak_until is not None:
+            parts.append(f"delivered to until {moment(one.soak_until)}")
+        if one.progress is not None and one.progress.ids_left:
+            left = f"{one.progress.bindings_left:,} bindings left"
+            end = one.progress.estimated_end
+            parts.append(f"{left}, until about {moment(end)}" if end else left)
+        yield f"  {escape(one.consumer)}: {escape(', '.join(parts))}"
 
 
 def _followed(follow: FollowStatus) -> str:

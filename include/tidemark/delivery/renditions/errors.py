@@ -39,8 +39,8 @@ class RecomputedOtherwise(DeliveryError):
             f"{self.pipeline}/{self.writer}: computing the rows of time {taint.t} again gave others: shard "
             f"{taint.shard} has digest {taint.found} instead of {taint.committed} ({self._code}). Nothing "
             f"of it was written, and rendition {self.number} is frozen: readers keep the times before its "
-            "frontier. Find what is not the same each time, such as a clock in a function, mend it, and build "
-            f"the next rendition: tidemark renditions build {self.pipeline} {self.writer}"
+            "frontier. Find what is not the same each time, such as a clock in a function, mend it, and "
+            f"build the next rendition: tidemark renditions build {self.pipeline} {self.writer}"
         )
 
     @property
@@ -64,9 +64,9 @@ class PlaceNotEmpty(DeliveryError):
     problem: str
 
     text = (
-        "{pipeline}/{writer}: rendition {number} cannot begin: {problem}, which would be taken for its output. "
-        "Nothing was written, and its consumer was not registered. Empty the place and deliver again, or give "
-        "the rendition up: tidemark renditions abandon {pipeline} {writer} {number}"
+        "{pipeline}/{writer}: rendition {number} cannot begin: {problem}, which would be taken for its "
+        "output. Nothing was written, and its consumer was not registered. Empty the place and deliver "
+        "again, or give the rendition up: tidemark renditions abandon {pipeline} {writer} {number}"
     )
 
 
@@ -82,8 +82,8 @@ class RenditionGivenUp(DeliveryError):
     state: str
 
     text = (
-        "{pipeline}/{writer}: rendition {number} is {state}: nothing is delivered to it any more. Nothing was "
-        "changed. Look at the others: tidemark renditions {pipeline} {writer}"
+        "{pipeline}/{writer}: rendition {number} is {state}: nothing is delivered to it any more. Nothing "
+        "was changed. Look at the others: tidemark renditions {pipeline} {writer}"
     )
 
 
@@ -117,7 +117,7 @@ class CompactedMeanwhile(DeliveryError):
 
     text = (
         "{pipeline}/{writer}: rendition {number} was declared to answer from {since} on, and the log was "
-        "compacted since: it could only answer from {now} on. Nothing was delivered, and its consumer was not "
-        "registered. Declare another one: tidemark renditions abandon {pipeline} {writer} {number}, then "
+        "compacted since: it could only answer from {now} on. Nothing was delivered, and its consumer was "
+        "not registered. Declare another one: tidemark renditions abandon {pipeline} {writer} {number}, then "
         "tidemark renditions build {pipeline} {writer}"
     )

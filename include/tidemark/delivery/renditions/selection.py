@@ -1,8 +1,8 @@
 """Which renditions of a writer are delivered to, and in which order: the active one first.
 
-A rendition is delivered to while it is active, building or verified, and for the writer's ``soak`` after it was
-superseded, so that readers can return to it. A frozen one gets nothing, unless it is active: its gate then
-says why. Nothing here builds a writer or takes a lease.
+A rendition is delivered to while it is active, building or verified, and for the writer's ``soak`` after it
+was superseded, so that readers can return to it. A frozen one gets nothing, unless it is active: its gate
+then says why. Nothing here builds a writer or takes a lease.
 """
 
 from collections.abc import Iterable, Mapping
@@ -113,6 +113,14 @@ def active_name(positions: Positions, writer: str) -> str:
     """The name of the consumer of a writer's active rendition."""
     output = OutputStore(positions.consensus, positions.pipeline, writer).load()
     return consumer_name(writer, output.active.number if output else FIRST)
+
+
+def operators_name(positions: Positions, consumer: str) -> str:
+    """The name that commands take for a consumer: ``accounts.r1`` for the first one where it is not active,
+    because ``accounts`` means the active one."""
+    writer, number = split_consumer(consumer)
+    is_active = number is None and active_name(positions, writer) == consumer
+    return consumer if number or is_active else f"{writer}.r{FIRST}"
 
 
 def resolved_name(positions: Positions, name: str) -> str:

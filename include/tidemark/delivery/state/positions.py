@@ -84,8 +84,8 @@ class ConsumerEnded(DeliveryError):
     writer: str
 
     text = (
-        "{pipeline}/{writer}: this consumer has ended, because its rendition was retired or given up. Nothing "
-        "was delivered or changed. Look at the others: tidemark renditions {pipeline}"
+        "{pipeline}/{writer}: this consumer has ended, because its rendition was retired or given up. "
+        "Nothing was delivered or changed. Look at the others: tidemark renditions {pipeline}"
     )
 
 

@@ -24,9 +24,9 @@ class NotBuildable(OutputError):
     problem: str
 
     text = (
-        "{pipeline}/{writer}: no rendition can be built: the log is compacted below id {compacted_below}, and "
-        "{problem}. Nothing was declared or changed. Go on with the renditions that there are, or add a writer "
-        "that can begin with what is left."
+        "{pipeline}/{writer}: no rendition can be built: the log is compacted below id {compacted_below}, "
+        "and {problem}. Nothing was declared or changed. Go on with the renditions that there are, or add a "
+        "writer that can begin with what is left."
     )
 
 

@@ -70,7 +70,8 @@ def test_compaction_does_not_wait_for_it_and_its_offset_log_stays(house, stream)
 def test_it_is_idempotent_and_the_first_one_is_kept(house, stream):
     first = end(house, holder="ann")
     assert end(house, holder="bob") == first
-    assert first.ended is not None and first.ended.by == "ann"
+    assert first.ended
+    assert first.ended.by == "ann"
 
 
 def test_two_at_once_make_one_tombstone(house, stream):
@@ -86,7 +87,8 @@ def test_two_at_once_make_one_tombstone(house, stream):
     positions = house.positions
     positions.load_version = overtaken
     made = end_consumer(positions, house.control, "stream", "me", house.clock)
-    assert made.ended is not None and made.ended.by == "the other"
+    assert made.ended
+    assert made.ended.by == "the other"
 
 
 def test_a_delivery_keeps_it_away_and_a_dead_one_does_not(house, stream):
