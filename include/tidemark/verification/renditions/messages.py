@@ -1,9 +1,9 @@
 """Comparison of messages by their ids: what two renditions of files or of a topic hold of the log.
 
 Both sides are streams in the order of ids, so any number of messages is compared in little memory. A message
-is compared by its columns, not by where it is kept. A value that is a JSON object has a column for each of its
-fields, so that a rule can be about one of them: ``value.owner``. How such a value is written (blanks, the
-order of fields) counts in an exact comparison only: transforms write every value anew.
+is compared by its columns, not by where it is kept. A value that is a JSON object has a column for each of
+its fields, so that a rule can be about one of them: ``value.owner``. How such a value is written (blanks,
+the order of fields) counts in an exact comparison only: transforms write every value anew.
 """
 
 import json
