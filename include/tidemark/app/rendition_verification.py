@@ -23,9 +23,9 @@ from tidemark.outputs.state.lifecycle import record_verification, revoke, revoke
 from tidemark.outputs.state.output_store import OutputStore
 from tidemark.outputs.state.progress import Consumers
 from tidemark.outputs.state.reader_store import ReaderStore
-from tidemark.verification.renditions.comparison import Engine
+from tidemark.verification.renditions.comparison import Engine, Show
 from tidemark.verification.renditions.errors import ActiveChanged, NotBuilt
-from tidemark.verification.renditions.here import Here
+from tidemark.verification.renditions.here import Here, silent
 from tidemark.verification.renditions.record import keep
 from tidemark.verification.renditions.report import RenditionReport
 from tidemark.verification.renditions.verify import RenditionPair, compare_pair, refuse_unfit
@@ -50,11 +50,13 @@ class HeldRenditions:
     holds: dict[int, WriterHold]
     clock: Clock = wall_clock
 
-    def verify(self, mode: VerificationMode, *, session: Engine | None = None) -> RenditionReport:
+    def verify(
+        self, mode: VerificationMode, *, session: Engine | None = None, show: Show = silent
+    ) -> RenditionReport:
         """Compare both, keep the report, and record the evidence where nothing is left unexplained.
 
-        ``session`` computes the pieces of the comparison; None: this process does. Raises where they cannot
-        be compared.
+        ``session`` computes the pieces of the comparison, such as a ``SparkEngine``; None: this process does,
+        and tells its progress to ``show``. Raises where they cannot be compared.
         """
         opened, pair = self.opened, self._pair()
         pair.refuse_unready()
@@ -66,7 +68,7 @@ class HeldRenditions:
                 ReaderStore(self.store, self.clock).load().since,
                 mode,
                 declared_writer(opened.pipeline, self.writer).expect,
-                session or Here(),
+                session or Here(show),
                 self.clock,
             )
         # The report first: after a crash in between, nothing rests on a comparison that cannot be looked at.
@@ -129,10 +131,11 @@ def verify_rendition(
     mode: VerificationMode,
     *,
     session: Engine | None = None,
+    show: Show = silent,
 ) -> RenditionReport:
     """Verify a rendition on its own. See ``HeldRenditions.verify``."""
     with renditions_held(opened, writer, number) as held:
-        return held.verify(mode, session=session)
+        return held.verify(mode, session=session, show=show)
 
 
 def revoke_evidence(opened: OpenPipeline, writer: str) -> Output:

@@ -17,6 +17,7 @@ from tidemark.outputs.model.rendition import RenditionState
 from tidemark.outputs.state import handover, lifecycle
 from tidemark.outputs.state.progress import Progress
 from tidemark.verification.renditions.errors import (
+    ActiveChanged,
     NotBuilt,
     NothingToCompare,
     RenditionBehind,
@@ -214,6 +215,23 @@ def test_a_rendition_that_nothing_was_delivered_to_is_refused(world):
     lifecycle.declare(world.outputs, lambda output: proposal)
     with pytest.raises(NotBuilt, match=r"--consumer accounts\.r3"):
         world.verify(number=3)
+
+
+def test_a_handover_to_a_third_rendition_meanwhile_is_noticed(world):
+    world.build(shards=2)
+    with world.held(2) as held:
+        built = world._build(None, None, "accounts", world.found.rendition(3))
+        progress = Progress(world.control, world.log.bindings, consumers_of(world.opened, "accounts", built))
+        handover.hand_over(world.outputs, progress, 3, signed(50), force=True)
+        with pytest.raises(ActiveChanged, match="rendition 3 became the active one"):
+            held.verify(EXACT)
+    assert last_report(world) is None
+
+
+def test_progress_is_shown(world):
+    shown = []
+    verify_rendition(world.opened, "accounts", 2, EXACT, show=shown.append)
+    assert shown[-1] == "3 of 3 ranges at 1000 compared"
 
 
 def test_a_writer_that_never_ran_is_refused(tmp_path, monkeypatch):
