@@ -91,7 +91,7 @@ class HeldRenditions:
             raise ActiveChanged(output.pipeline, output.writer, self.number, output.active.number)
         numbers = self.number, output.active.number
         new, old = (self._built(output, number) for number in numbers)
-        consumers = consumers_of(self.opened, self.writer, new)
+        consumers = consumers_of(self.opened, self.writer)
         new_state, old_state = (self.holds[number].state for number in numbers)
         new_side, old_side = (consumers.state(number).side(number) for number in numbers)
         return RenditionPair(output, new, old, new_state, old_state, new_side, old_side)
@@ -141,10 +141,7 @@ def verify_rendition(
 def revoke_evidence(opened: OpenPipeline, writer: str) -> Output:
     """Take back the evidence of every rendition of a writer that has changed since, or whose active one
     has."""
-    store = output_store(opened, writer)
-    active = store.require().active
-    built = build_rendition(opened.pipeline, opened.connections, writer, active)
-    return revoke_outdated(store, consumers_of(opened, writer, built))
+    return revoke_outdated(output_store(opened, writer), consumers_of(opened, writer))
 
 
 def output_store(opened: OpenPipeline, writer: str) -> OutputStore:
@@ -152,7 +149,9 @@ def output_store(opened: OpenPipeline, writer: str) -> OutputStore:
     return OutputStore(opened.consensus, opened.pipeline.name, writer)
 
 
-def consumers_of(opened: OpenPipeline, writer: str, built: RenditionWriter) -> Consumers:
+def consumers_of(opened: OpenPipeline, writer: str) -> Consumers:
     """The consumers of a writer's renditions, with the code that runs now."""
+    active = output_store(opened, writer).require().active
+    built = build_rendition(opened.pipeline, opened.connections, writer, active)
     timed = built.writer.timed_output()
     return WriterConsumers(opened.positions, writer, dict(timed.code) if timed else {})

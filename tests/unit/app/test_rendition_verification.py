@@ -39,8 +39,7 @@ def world(tmp_path, monkeypatch):
 
 
 def handed_over(world):
-    built = world._build(None, None, "accounts", world.found.rendition(2))
-    consumers = consumers_of(world.opened, "accounts", built)
+    consumers = consumers_of(world.opened, "accounts")
     progress = Progress(world.control, world.log.bindings, consumers)
     return handover.hand_over(world.outputs, progress, 2, signed(50))
 
@@ -220,8 +219,7 @@ def test_a_rendition_that_nothing_was_delivered_to_is_refused(world):
 def test_a_handover_to_a_third_rendition_meanwhile_is_noticed(world):
     world.build(shards=2)
     with world.held(2) as held:
-        built = world._build(None, None, "accounts", world.found.rendition(3))
-        progress = Progress(world.control, world.log.bindings, consumers_of(world.opened, "accounts", built))
+        progress = Progress(world.control, world.log.bindings, consumers_of(world.opened, "accounts"))
         handover.hand_over(world.outputs, progress, 3, signed(50), force=True)
         with pytest.raises(ActiveChanged, match="rendition 3 became the active one"):
             held.verify(EXACT)
