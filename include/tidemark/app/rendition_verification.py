@@ -71,13 +71,13 @@ class HeldRenditions:
                 session or Here(show),
                 self.clock,
             )
-        # The report first: after a crash in between, nothing rests on a comparison that cannot be looked at.
+        # A crash in between leaves no evidence: neither without its report, nor against it.
+        if not report.is_clean:
+            revoke(self.store, self.number)
         keep(opened.pipeline.log.path, report)
         reach(FaultPoint.RENDITION_REPORTED)
         if report.is_clean:
             record_verification(self.store, self.number, report.evidence())
-        else:
-            revoke(self.store, self.number)
         return report
 
     @property

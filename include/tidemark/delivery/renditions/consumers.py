@@ -34,5 +34,5 @@ class WriterConsumers:
         found = self.positions.load(name)
         if found is None:
             return ConsumerState(code=self.code)
-        acknowledged = tuple(sorted(self.positions.acknowledged(name)))
+        acknowledged = tuple(sorted(self.positions.unwritten(name)))
         return ConsumerState(found.position, found.reached, found.gate is None, acknowledged, self.code)
