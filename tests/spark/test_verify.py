@@ -16,6 +16,7 @@ from tidemark.journal.action import Action, Mark, append
 from tidemark.journal.codec.record import write_action
 from tidemark.journal.difference import DifferenceKind
 from tidemark.journal.events import EncodedEvent, Events
+from tidemark.pipeline.expect import Expectation
 from tidemark.spark.jobs.diff import judge_both
 from tidemark.spark.jobs.evidence import (
     Evidence,
@@ -29,8 +30,10 @@ from tidemark.spark.jobs.evidence import (
     to_message,
 )
 from tidemark.spark.jobs.evidence_sources import deal_files, gather, hash_entities, read_log
+from tidemark.spark.jobs.renditions import SparkEngine, count_differences
 from tidemark.spark.jobs.verify import count_verdicts, judge_everything
 from tidemark.verification.journal.messages import read_records
+from tidemark.verification.renditions.matching import RuleMatcher
 from tidemark.verification.selection import EVERYTHING, Entity, Everything, Listed
 from tidemark.verification.tally import Counts, VerdictTally
 
@@ -141,6 +144,23 @@ def test_two_keyspaces_are_compared_without_a_log(spark: "SparkSession") -> None
     assert [(one.kind, one.key, one.seq_nr) for one in tally.differences] == [
         (DifferenceKind.ROW_MISSING, "a", 3)
     ]
+
+
+def test_differences_of_two_keyspaces_are_matched_with_rules_in_tasks(spark: "SparkSession") -> None:
+    old, new = given_house(), given_house()
+    new.journal.journal.delete_partition(("a", TOPIC, 1), LATER)
+    others = of_tables(new, *KEYS, kinds=(EvidenceKind.OTHER_HEAD, EvidenceKind.OTHER_ROW))
+    evidence = given_evidence(spark, [*of_tables(old, *KEYS), *others])
+    rule = Expectation.model_validate({"rows": "missing", "where": "seq_nr == 3", "reason": "meant"})
+    for rules, unexplained in (((), 1), ((rule,), 0)):
+        found = count_differences(evidence, 2, RuleMatcher(rules))
+        assert (found.rows, found.total, found.unexplained) == (5, 1, unexplained)
+
+
+def test_pieces_of_a_comparison_are_computed_in_tasks_and_progress_is_shown(spark: "SparkSession") -> None:
+    shown: list[str] = []
+    found = SparkEngine(spark, shown.append).run("numbers", lambda number: number * 2, range(3))
+    assert (list(found), shown[-1]) == ([0, 2, 4], "3 of 3 numbers compared")
 
 
 def test_nothing_to_judge_is_nothing(spark: "SparkSession") -> None:

@@ -23,9 +23,9 @@ from tidemark.outputs.state.lifecycle import record_verification, revoke, revoke
 from tidemark.outputs.state.output_store import OutputStore
 from tidemark.outputs.state.progress import Consumers
 from tidemark.outputs.state.reader_store import ReaderStore
-from tidemark.verification.renditions.comparison import Engine
+from tidemark.verification.renditions.comparison import Engine, Show
 from tidemark.verification.renditions.errors import ActiveChanged, NotBuilt
-from tidemark.verification.renditions.here import Here
+from tidemark.verification.renditions.here import Here, silent
 from tidemark.verification.renditions.record import keep
 from tidemark.verification.renditions.report import RenditionReport
 from tidemark.verification.renditions.verify import RenditionPair, compare_pair, refuse_unfit
@@ -50,11 +50,13 @@ class HeldRenditions:
     holds: dict[int, WriterHold]
     clock: Clock = wall_clock
 
-    def verify(self, mode: VerificationMode, *, session: Engine | None = None) -> RenditionReport:
+    def verify(
+        self, mode: VerificationMode, *, session: Engine | None = None, show: Show = silent
+    ) -> RenditionReport:
         """Compare both, keep the report, and record the evidence where nothing is left unexplained.
 
-        ``session`` computes the pieces of the comparison; None: this process does. Raises where they cannot
-        be compared.
+        ``session`` computes the pieces of the comparison, such as a ``SparkEngine``; None: this process does,
+        and tells its progress to ``show``. Raises where they cannot be compared.
         """
         opened, pair = self.opened, self._pair()
         pair.refuse_unready()
@@ -66,16 +68,16 @@ class HeldRenditions:
                 ReaderStore(self.store, self.clock).load().since,
                 mode,
                 declared_writer(opened.pipeline, self.writer).expect,
-                session or Here(),
+                session or Here(show),
                 self.clock,
             )
-        # The report first: after a crash in between, nothing rests on a comparison that cannot be looked at.
+        # A crash in between leaves no evidence: neither without its report, nor against it.
+        if not report.is_clean:
+            revoke(self.store, self.number)
         keep(opened.pipeline.log.path, report)
         reach(FaultPoint.RENDITION_REPORTED)
         if report.is_clean:
             record_verification(self.store, self.number, report.evidence())
-        else:
-            revoke(self.store, self.number)
         return report
 
     @property
@@ -89,7 +91,7 @@ class HeldRenditions:
             raise ActiveChanged(output.pipeline, output.writer, self.number, output.active.number)
         numbers = self.number, output.active.number
         new, old = (self._built(output, number) for number in numbers)
-        consumers = consumers_of(self.opened, self.writer, new)
+        consumers = consumers_of(self.opened, self.writer)
         new_state, old_state = (self.holds[number].state for number in numbers)
         new_side, old_side = (consumers.state(number).side(number) for number in numbers)
         return RenditionPair(output, new, old, new_state, old_state, new_side, old_side)
@@ -129,19 +131,17 @@ def verify_rendition(
     mode: VerificationMode,
     *,
     session: Engine | None = None,
+    show: Show = silent,
 ) -> RenditionReport:
     """Verify a rendition on its own. See ``HeldRenditions.verify``."""
     with renditions_held(opened, writer, number) as held:
-        return held.verify(mode, session=session)
+        return held.verify(mode, session=session, show=show)
 
 
 def revoke_evidence(opened: OpenPipeline, writer: str) -> Output:
     """Take back the evidence of every rendition of a writer that has changed since, or whose active one
     has."""
-    store = output_store(opened, writer)
-    active = store.require().active
-    built = build_rendition(opened.pipeline, opened.connections, writer, active)
-    return revoke_outdated(store, consumers_of(opened, writer, built))
+    return revoke_outdated(output_store(opened, writer), consumers_of(opened, writer))
 
 
 def output_store(opened: OpenPipeline, writer: str) -> OutputStore:
@@ -149,6 +149,6 @@ def output_store(opened: OpenPipeline, writer: str) -> OutputStore:
     return OutputStore(opened.consensus, opened.pipeline.name, writer)
 
 
-def consumers_of(opened: OpenPipeline, writer: str, built: RenditionWriter) -> Consumers:
+def consumers_of(opened: OpenPipeline, writer: str) -> Consumers:
     """The consumers of a writer's renditions, with the code that runs now."""
     return WriterConsumers(opened.positions, writer)

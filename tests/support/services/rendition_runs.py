@@ -86,9 +86,7 @@ class RenditionRuns:
 
     def hand_over(self) -> Handover:
         opened = self.opened
-        built = build_rendition(opened.pipeline, opened.connections, self.writer, self.output.rendition(2))
-        consumers = consumers_of(opened, self.writer, built)
-        progress = Progress(self.runs.control, opened.log.bindings, consumers)
+        progress = Progress(self.runs.control, opened.log.bindings, consumers_of(opened, self.writer))
         return handover.hand_over(self.store, progress, 2, signed(7))
 
     def _deliver(self, opened: OpenPipeline, built: RenditionWriter) -> None:

@@ -1,5 +1,7 @@
 """Verifying a rendition: what is refused, what is kept, what holds afterwards, and what a crash leaves."""
 
+from dataclasses import replace
+
 import pytest
 from tests.support.fault_points import RENDITION_REPORT
 from tests.support.faults import Killed
@@ -8,15 +10,17 @@ from tests.support.rendition_world import EXACT, EXPLAINED, RenditionWorld
 
 from tidemark.app import rendition_verification
 from tidemark.app.rendition_verification import consumers_of, revoke_evidence, verify_rendition
-from tidemark.delivery.state.lease import LeaseHeld
-from tidemark.delivery.state.writer_state import Cause, WriterGate
+from tidemark.delivery.state.lease import LeaseHeld, take
+from tidemark.delivery.state.writer_state import Cause, Redelivered, WriterGate
 from tidemark.outputs.errors import OutputMissing, Tainted, UnknownRendition
 from tidemark.outputs.model.evidence import Taint
 from tidemark.outputs.model.handover import EvidenceOutdated, NotVerified
+from tidemark.outputs.model.lifecycle import RenditionProposal
 from tidemark.outputs.model.rendition import RenditionState
 from tidemark.outputs.state import handover, lifecycle
 from tidemark.outputs.state.progress import Progress
 from tidemark.verification.renditions.errors import (
+    ActiveChanged,
     NotBuilt,
     NothingToCompare,
     RenditionBehind,
@@ -38,8 +42,7 @@ def world(tmp_path, monkeypatch):
 
 
 def handed_over(world):
-    built = world._build(None, None, "accounts", world.found.rendition(2))
-    consumers = consumers_of(world.opened, "accounts", built)
+    consumers = consumers_of(world.opened, "accounts")
     progress = Progress(world.control, world.log.bindings, consumers)
     return handover.hand_over(world.outputs, progress, 2, signed(50))
 
@@ -89,8 +92,6 @@ def test_both_leases_are_held_and_given_back(world):
 
 
 def test_a_rendition_that_another_process_delivers_to_is_refused(world):
-    from tidemark.delivery.state.lease import take
-
     take(world.positions, world.positions.load("accounts.r2"), "another run", world.clock)
     with pytest.raises(LeaseHeld, match="another run"), world.held():
         pass
@@ -117,12 +118,17 @@ def given_acknowledged(world):
     positions.acknowledge(positions.load("accounts.r2"), [0], "ann", None)
 
 
+def given_redelivered(world):
+    """A message that was acknowledged before the verification is written after all."""
+    positions = world.positions
+    done = Redelivered(id=0, by="ann", reason="mended", at=1, in_place=False)
+    positions.end_redelivery(positions.load("accounts.r2"), done, world.deed("redeliver"), None)
+
+
 def given_code(world):
     real = rendition_verification.WriterConsumers.state
 
     def other(self, number):
-        from dataclasses import replace
-
         return replace(real(self, number), code={"rules": "other"})
 
     world.patch.setattr(rendition_verification.WriterConsumers, "state", other)
@@ -145,6 +151,15 @@ def test_any_change_after_the_verification_revokes_the_evidence(world, change, s
     assert world.found.active.number == 1
     revoke_evidence(world.opened, "accounts")
     assert (world.state_of(2), world.found.rendition(2).evidence) == (RenditionState.BUILDING, None)
+
+
+def test_a_redelivery_after_the_verification_revokes_the_evidence(world):
+    for name in ("accounts", "accounts.r2"):
+        world.positions.acknowledge(world.positions.load(name), [0], "ann", None)
+    assert world.verify().candidate.acknowledged == (0,)
+    given_redelivered(world)
+    with pytest.raises(EvidenceOutdated, match="acknowledged ids of rendition 2"):
+        handed_over(world)
 
 
 def test_evidence_that_still_holds_is_not_revoked(world):
@@ -208,12 +223,26 @@ def test_an_abandoned_rendition_is_refused(world):
 
 
 def test_a_rendition_that_nothing_was_delivered_to_is_refused(world):
-    from tidemark.outputs.model.lifecycle import RenditionProposal
-
     proposal = RenditionProposal({"writer": {"shards": 2}}, "collections.other", 0, signed(3))
     lifecycle.declare(world.outputs, lambda output: proposal)
     with pytest.raises(NotBuilt, match=r"--consumer accounts\.r3"):
         world.verify(number=3)
+
+
+def test_a_handover_to_a_third_rendition_meanwhile_is_noticed(world):
+    world.build(shards=2)
+    with world.held(2) as held:
+        progress = Progress(world.control, world.log.bindings, consumers_of(world.opened, "accounts"))
+        handover.hand_over(world.outputs, progress, 3, signed(50), force=True)
+        with pytest.raises(ActiveChanged, match="rendition 3 became the active one"):
+            held.verify(EXACT)
+    assert last_report(world) is None
+
+
+def test_progress_is_shown(world):
+    shown = []
+    verify_rendition(world.opened, "accounts", 2, EXACT, show=shown.append)
+    assert shown[-1] == "3 of 3 ranges at 1000 compared"
 
 
 def test_a_writer_that_never_ran_is_refused(tmp_path, monkeypatch):
@@ -225,11 +254,9 @@ def test_a_writer_that_never_ran_is_refused(tmp_path, monkeypatch):
 # Crashes
 
 
-@pytest.mark.parametrize("mode", [EXACT, EXPLAINED])
-@pytest.mark.parametrize("point", RENDITION_REPORT)
-def test_a_crash_after_the_report_leaves_no_evidence_and_the_next_run_records_it(
-    world, monkeypatch, point, mode
-):
+def crash(world, monkeypatch, point, mode):
+    """A verification in a process that dies at a fault point."""
+
     def killed(reached):
         if reached is point:
             world.die()
@@ -240,6 +267,22 @@ def test_a_crash_after_the_report_leaves_no_evidence_and_the_next_run_records_it
         with pytest.raises(Killed):
             world.verify(mode)
     world.live_again()
+
+
+@pytest.mark.parametrize("point", RENDITION_REPORT)
+def test_a_crash_after_a_report_of_differences_leaves_no_earlier_evidence(world, monkeypatch, point):
+    world.verify()
+    world.tables[2]._cells.clear()
+    crash(world, monkeypatch, point, EXACT)
+    assert (world.state_of(2), last_report(world).is_clean) == (RenditionState.BUILDING, False)
+
+
+@pytest.mark.parametrize("mode", [EXACT, EXPLAINED])
+@pytest.mark.parametrize("point", RENDITION_REPORT)
+def test_a_crash_after_the_report_leaves_no_evidence_and_the_next_run_records_it(
+    world, monkeypatch, point, mode
+):
+    crash(world, monkeypatch, point, mode)
     assert (world.state_of(2), last_report(world).is_clean) == (RenditionState.BUILDING, True)
     world.clock.now += 10**9  # the leases of the process that died expire
     assert world.verify(mode).is_clean

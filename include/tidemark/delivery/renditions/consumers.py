@@ -33,7 +33,7 @@ class WriterConsumers:
         code, found = code_now(output.rendition(number).settings), self.positions.load(name)
         if found is None:
             return ConsumerState(code=code)
-        acknowledged = tuple(sorted(self.positions.acknowledged(name)))
+        acknowledged = tuple(sorted(self.positions.unwritten(name)))
         return ConsumerState(found.position, found.reached, found.gate is None, acknowledged, code)
 
     @property

@@ -288,6 +288,11 @@ class Positions:
             return ids
         return ids - {one.id for one in self.redelivered(writer).values() if one.in_place}
 
+    def unwritten(self, writer: str) -> frozenset[int]:
+        """The acknowledged ids, without those that were redelivered in any way."""
+        ids = self.acknowledged(writer)
+        return ids - self.redelivered(writer).keys() if ids else ids
+
     def acknowledgements(self, writer: str) -> list[Acknowledgement]:
         """All acknowledgements in id order, including messages that were redelivered later."""
         rows = self._rows(writer, ACKNOWLEDGED).values()

@@ -20,7 +20,7 @@ from tidemark.verification.renditions.matching import DifferenceTally, RuleMatch
 from tidemark.writers.journal.writer import JournalWriter
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 Piece = TypeVar("Piece")
 Answer = TypeVar("Answer")
@@ -55,9 +55,8 @@ class SparkEngine:
         self, old: JournalWriter, new: JournalWriter, topics: frozenset[str], matcher: RuleMatcher
     ) -> DifferenceTally:
         """See ``Engine``: both keyspaces are scanned, and one shuffle groups them by entity."""
-        together = bring_together(read_both(self.spark, old, new, topics), self._partitions(old, new))
-        found = together.mapInArrow(judging(matcher), "tally binary").collect()
-        return DifferenceTally.sum(pickle.loads(bytes(row.tally)) for row in found)
+        evidence = read_both(self.spark, old, new, topics)
+        return count_differences(evidence, self._partitions(old, new), matcher)
 
     def _partitions(self, *writers: JournalWriter) -> int:
         session = connect(writers[0].connection)
@@ -67,8 +66,8 @@ class SparkEngine:
         return max(size // BYTES_A_PARTITION, task_count(self.spark))
 
 
-def judging(matcher: RuleMatcher) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A function that compares the entities of a partition and gives the counts."""
+def count_differences(evidence: "DataFrame", partitions: int, matcher: RuleMatcher) -> DifferenceTally:
+    """Group the heads and rows of both keyspaces by entity, and match what differs with the rules."""
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tally = DifferenceTally()
@@ -76,4 +75,5 @@ def judging(matcher: RuleMatcher) -> Callable[[Iterable[pa.RecordBatch]], Iterat
             note_entity(tally, verdict.differences, matcher)
         yield pa.RecordBatch.from_pydict({"tally": pa.array([pickle.dumps(tally)], pa.binary())})
 
-    return judge
+    found = bring_together(evidence, partitions).mapInArrow(judge, "tally binary").collect()
+    return DifferenceTally.sum(pickle.loads(bytes(row.tally)) for row in found)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from tidemark.log.message_text import restored
 from tidemark.log.model.binding import Binding
+from tidemark.outputs.model.evidence import VerificationMode
 from tidemark.verification.renditions.comparison import Compared, Comparing, chunks_of
 from tidemark.verification.renditions.errors import NotComparable
 from tidemark.verification.renditions.matching import DifferenceTally, RuleMatcher
@@ -40,6 +41,7 @@ class FilesComparison:
         old: The active rendition.
         new: The rendition that is verified.
         matcher: Which differences are meant.
+        mode: How they are compared.
         redelivered: The files of redelivered messages of both, by id.
     """
 
@@ -48,6 +50,7 @@ class FilesComparison:
     old: FilesWriter
     new: FilesWriter
     matcher: RuleMatcher
+    mode: VerificationMode
     redelivered: tuple[Mapping[int, str], Mapping[int, str]]
 
     def compare(self, bindings: Sequence[Binding]) -> DifferenceTally:
@@ -56,7 +59,7 @@ class FilesComparison:
         for binding in bindings:
             sides = zip((self.old, self.new), self.redelivered, strict=True)
             old, new = (self._messages(writer, binding, others) for writer, others in sides)
-            tally.add(compare_messages(old, new, self.matcher))
+            tally.add(compare_messages(old, new, self.matcher, self.mode))
         return tally
 
     def _messages(
@@ -89,9 +92,8 @@ def compare_files(comparing: Comparing) -> Compared:
     if not isinstance(old, FilesWriter) or not isinstance(new, FilesWriter):
         raise TypeError(f"{comparing.name} is no writer of files")
     numbers = comparing.new.number, comparing.old.number
-    comparison = FilesComparison(
-        *numbers, old, new, comparing.matcher, (_redelivered(old), _redelivered(new))
-    )
+    redelivered = _redelivered(old), _redelivered(new)
+    comparison = FilesComparison(*numbers, old, new, comparing.matcher, comparing.mode, redelivered)
     since = comparing.log.bindings.younger(comparing.since - 1)
     bindings = list(takewhile(lambda one: one.t <= comparing.t, since))
     found = comparing.engine.run(

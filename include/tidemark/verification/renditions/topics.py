@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
+from tidemark.outputs.model.evidence import VerificationMode
 from tidemark.verification.renditions.comparison import Compared, Comparing
 from tidemark.verification.renditions.matching import DifferenceTally, RuleMatcher
 from tidemark.verification.renditions.messages import ID, Message, compare_messages
@@ -65,6 +66,7 @@ class TopicComparison:
         new: The rendition that is verified.
         last_id: The last id that is compared.
         matcher: Which differences are meant.
+        mode: How they are compared.
         is_compacted: Whether Kafka compacts one of the topics.
         has_late: Of both, whether messages were redelivered to them.
     """
@@ -73,6 +75,7 @@ class TopicComparison:
     new: KafkaWriter
     last_id: int
     matcher: RuleMatcher
+    mode: VerificationMode
     is_compacted: bool = False
     has_late: tuple[bool, bool] = (False, False)
 
@@ -84,7 +87,7 @@ class TopicComparison:
                 self._messages(stack, target, spans, pair.first_id, has_late)
                 for target, spans, has_late in zip(targets, (pair.old, pair.new), self.has_late, strict=True)
             )
-            return compare_messages(old, new, self.matcher)
+            return compare_messages(old, new, self.matcher, self.mode)
 
     def _messages(
         self, stack: ExitStack, target: TargetTopic, spans: Sequence[Span], first_id: int, has_late: bool
@@ -117,8 +120,8 @@ def compare_topics(comparing: Comparing) -> Compared:
     spans = [_spans(writer) for writer in (old, new)]
     pairs = pair_spans(*spans)
     late = [bool(comparing.positions.redelivered(one.consumer)) for one in (comparing.old, comparing.new)]
-    is_late = late[0], late[1]
-    comparison = TopicComparison(old, new, comparing.last_id, comparing.matcher, compacts, is_late)
+    last_id, matcher, is_late = comparing.last_id, comparing.matcher, (late[0], late[1])
+    comparison = TopicComparison(old, new, last_id, matcher, comparing.mode, compacts, is_late)
     tally = DifferenceTally.sum(comparing.engine.run("partitions", comparison.compare, pairs))
     partitions = sum(map(len, spans))
     removed = sum(span.first_id > 0 for side in spans for span in side)

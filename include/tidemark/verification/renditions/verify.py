@@ -129,7 +129,7 @@ def compare_pair(
         matcher,
         engine,
     )
-    compared = _compare_function(comparing)(comparing)
+    compared = compare_function(comparing)(comparing)
     if not compared.is_by_id:
         for difference in _acknowledged(pair, only, compared.tally.ids):
             matcher.judge(compared.tally, difference)
@@ -141,7 +141,8 @@ def last_finished(log: PublishedLog, position: int) -> Binding | None:
     return next((one for one in log.bindings.before() if one.end <= position), None)
 
 
-def _compare_function(comparing: Comparing) -> Compare:
+def compare_function(comparing: Comparing) -> Compare:
+    """The function that compares writers of this kind; raises ``NotComparable`` where there is none."""
     old, new = comparing.old.writer, comparing.new.writer
     if comparing.old.declared.kind != comparing.new.declared.kind:
         kinds = comparing.new.declared.kind, comparing.old.declared.kind

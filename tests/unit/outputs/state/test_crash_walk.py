@@ -78,6 +78,10 @@ def revoke(world: OutputStoreWorld, who: Signature) -> None:
     lifecycle.revoke_outdated(world.store, world.consumers)
 
 
+def take_back(world: OutputStoreWorld, who: Signature) -> None:
+    lifecycle.revoke(world.store, 2)
+
+
 def taint(world: OutputStoreWorld, who: Signature) -> None:
     lifecycle.record_taint(world.store, 2, TAINT)
 
@@ -107,6 +111,7 @@ STEPS: Mapping[str, Step] = {
     "declare": Step(OutputStoreWorld.begun, declare, (FaultPoint.RENDITION_DECLARED,)),
     "verify": Step(given_built, verify, (FaultPoint.RENDITION_VERIFIED,)),
     "revoke": Step(given_outdated, revoke, (FaultPoint.RENDITION_REVOKED,)),
+    "take back": Step(OutputStoreWorld.with_second, take_back, (FaultPoint.RENDITION_REVOKED,)),
     "taint": Step(given_built, taint, (FaultPoint.RENDITION_TAINTED,)),
     "abandon": Step(given_built, abandon, (FaultPoint.RENDITION_ABANDONED,)),
     "advance": Step(given_delivered, advance, (FaultPoint.FRONTIER_ADVANCED,)),

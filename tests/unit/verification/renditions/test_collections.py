@@ -3,6 +3,7 @@
 import pytest
 from tests.support.rendition_world import EXACT, EXPLAINED, RenditionWorld
 
+from tidemark.consensus.objects import Change
 from tidemark.outputs.model.rendition import RenditionState
 from tidemark.verification.renditions.collection import NO_DIGESTS
 from tidemark.verification.renditions.errors import NotComparable
@@ -87,8 +88,6 @@ def test_a_row_that_no_reader_gets_is_a_difference_too(tmp_path, monkeypatch):
 
 
 def test_a_binding_without_digests_is_compared_by_its_rows(world):
-    from tidemark.consensus.objects import Change
-
     world.build()
     state = world.positions.load("accounts.r2")
     row = f"digest/{1_000:020d}"

@@ -1,5 +1,7 @@
 """Two renditions of files: their messages by id, whatever the names and formats of the files."""
 
+from dataclasses import replace
+
 import pytest
 from tests.support.compared_renditions import given_comparing, said
 from tests.support.pipeline_world import PipelineWorld
@@ -10,6 +12,9 @@ from tidemark.pipeline.expect import RowChange
 from tidemark.verification.renditions.errors import NotComparable
 from tidemark.verification.renditions.files import compare_files
 from tidemark.verification.renditions.messages import paired
+from tidemark.verification.renditions.verify import compare_function
+from tidemark.writers.files.writer import FilesWriter
+from tidemark.writers.kafka.kind import KafkaDeclaration
 
 pytestmark = pytest.mark.unit
 
@@ -82,7 +87,7 @@ def test_a_message_that_was_redelivered_is_in_a_file_of_its_own_and_counts(world
     whole = world.files_writer("archive_r2")  # as if the filter had been another
     (message,) = [one for one in messages_of(world) if one["id"] == 1]
     whole.redeliver(message, {}, NoLease())
-    assert compare_files(given_comparing(world, old, new)).tally.total == 0
+    assert compare_files(given_comparing(world, old, new, {"rows": "added"})).tally.total == 0
 
 
 class NoLease:
@@ -111,6 +116,26 @@ def test_bindings_before_the_first_time_of_a_rendition_are_not_compared(world):
         path.unlink()
     assert compare_files(given_comparing(world, *both)).tally.total == 2
     assert compare_files(given_comparing(world, *both, since=2_000)).tally.total == 0
+
+
+def test_renditions_of_other_kinds_cannot_be_compared(world):
+    comparing = given_comparing(world, *given_both(world))
+    declared = KafkaDeclaration.model_validate(
+        {"name": "archive", "kind": "kafka", "topic": "copies"}, context={}
+    )
+    other = replace(comparing, new=replace(comparing.new, declared=declared))
+    with pytest.raises(NotComparable, match="one is of kind kafka, the other of kind files"):
+        compare_function(other)
+
+
+def test_writers_without_a_comparison_cannot_be_compared(world):
+    class Strange(FilesWriter):
+        compared_by = None
+
+    comparing = given_comparing(world, *given_both(world))
+    strange = Strange("orders", comparing.new.declared)
+    with pytest.raises(NotComparable, match="writers of kind files have no comparison"):
+        compare_function(replace(comparing, new=replace(comparing.new, writer=strange)))
 
 
 def test_progress_is_shown(world):
