@@ -215,7 +215,7 @@ def _batch(binding: Binding, messages: tuple[Mapping[str, Any] | None, ...]) -> 
                 "timestamp": 1,
                 "timestamp_type": 0,
                 "key": f"k{place}".encode(),
-                "value": None if message is None else json.dumps(message).encode(),
+                "value": None if message is None else json.dumps(message, separators=(",", ":")).encode(),
                 "headers": None,
                 "namespace": TOPIC,
             }
