@@ -1,5 +1,4 @@
-"""A rebuild by the commands of docs/renditions.md, in their order, on real Kafka and Cassandra; and what other
-kinds leave behind when they are retired.
+"""A rebuild by the commands of docs/renditions.md on real Kafka and Cassandra, and the ends of other kinds.
 
 In this ring because tables are dropped, topics are created and deleted, and readers ask Cassandra.
 """
@@ -15,7 +14,8 @@ from uuid import uuid4
 import pytest
 import yaml
 from kafka import KafkaProducer
-from tests.support.services.journal_runs import given_topic, send
+from tests.support.services.journal_histories import History
+from tests.support.services.journal_runs import send
 from tests.support.services.log_runs import Ended, LogRuns, publish_here
 from tests.support.services.page_commands import page_commands
 
@@ -130,11 +130,8 @@ def test_the_page_is_followed_step_by_step(bank: Bank) -> None:
     # When: the commands of the page are run in their order, with deliveries in between.
     done = []
     for command in page_commands(PAGE):
-        words = shlex.split(
-            command.replace(" bank ", f" {bank.name} ").replace("renditions bank", f"renditions {bank.name}")
-        )
-        ended = bank.run(*words[1:])
-        done.append((command, ended.out))
+        words = [bank.name if word == "bank" else word for word in shlex.split(command)]
+        done.append((command, bank.run(*words[1:]).out))
         if "verify" in command:
             bank.send(d="ann", e="carol")
     shown = dict(done)
@@ -163,12 +160,12 @@ def test_the_page_is_followed_step_by_step(bank: Bank) -> None:
 
 def test_a_journal_and_a_topic_are_rebuilt_and_leave_what_was_not_asked_for(bank: Bank) -> None:
     # Given: a journal and a copy of its messages.
-    given_topic(bank.services, bank.name)
-    bank.services.create_topic(f"{bank.name}-copy", partitions=3)
+    bank.services.create_topic(bank.name, partitions=3)
+    bank.services.create_topic(f"{bank.name}-copy", partitions=2)
     journal = {"name": "tables", "kind": "journal", "keyspace": bank.name}
     copy = {"name": "copy", "kind": "kafka", "topic": f"{bank.name}-copy"}
     bank.declare(journal, copy, format="kafka-journal")
-    send(bank.services, bank.name, *(("a", number) for number in (1, 2, 3)))
+    send(bank.runs.connections.kafka, bank.name, History(7, 10).go_on(50))
     bank.publish()
 
     # When: both are rebuilt, and readers are handed over.
