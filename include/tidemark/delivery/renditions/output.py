@@ -98,12 +98,17 @@ class WriterOutput:
 
     def refuse_undeclared(self) -> None:
         """Refuse to register the consumer of a rendition that the output does not have, or no longer as it
-        was declared. A first rendition may have no output yet: one that is there is a forgotten writer's, whose
-        times readers may have read."""
+        was declared.
+
+        A first rendition may have no output yet. One that is there is a forgotten writer's: it is removed,
+        except where readers may have read its times.
+        """
         pipeline, output = self.positions.pipeline, self.store.load()
         if self.number == FIRST:
             if output is not None:
-                raise OutputLeftOver(pipeline, self.name, output.renditions[-1].place)
+                if self.is_timed or has_times(output):
+                    raise OutputLeftOver(pipeline, self.name, output.renditions[-1].place)
+                self.store.remove(output)
             return
         found = [one for one in output.renditions if one.number == self.number] if output else []
         if not found:
@@ -197,8 +202,10 @@ def advance_output(writer: Writer, log: PublishedLog, positions: Positions, cloc
 
 
 def forget_output(consensus: Consensus, pipeline: str, writer: str) -> None:
-    """Remove the output of a writer that is forgotten, so that its name begins anew; that of a kind with times
-    stays, because readers may have read them."""
+    """Remove the output of a writer that is forgotten, so that its name begins anew.
+
+    That of a kind with times stays, because readers may have read them.
+    """
     store = OutputStore(consensus, pipeline, writer)
     if (output := store.load()) is not None and not has_times(output):
         store.remove(output)
