@@ -138,14 +138,14 @@ def deliver(job: Job) -> dict[str, Any]:
         if is_stopping():  # as a result this would tell that nothing is left to do
             raise AskedToStop(holder)
     if arguments.consumer:
-        refuse_stopped(pipeline.name, arguments.consumer, outcomes[arguments.consumer])
-    is_beside = {one.name for one in chosen if not one.is_active}
-    for name in is_beside:
-        report_beside(name, outcomes[name])
+        refuse_stopped(pipeline.name, arguments.consumer, outcomes[chosen[0].name])
+    beside = {one.shown: outcomes[one.name] for one in chosen if not one.is_active}
+    for name, outcome in beside.items():
+        report_beside(name, outcome)
     return {
         "end": log.end,
         "writers": {one.shown: outcomes[one.name] for one in chosen if one.is_active},
-        "renditions": {name: outcomes[name] for name in outcomes if name in is_beside},
+        "renditions": beside,
         "differs": {name: list(map(str, changed)) for name, changed in differs.items()},
         "engine": {"kind": EngineKind.PROCESS.value},
     }
@@ -155,7 +155,7 @@ def choose_consumers(consumers: RunConsumers, log: PublishedLog, name: str) -> l
     """The consumers to deliver to: all of a run, or the one that is named; raises ``NotDelivered``."""
     if not name:
         return consumers.choose(log)
-    found = consumers.one(name, log)
+    found = consumers.one(name, log)  # as an operator calls it, or as its state is stored
     if found is None:
         raise NotDelivered(consumers.pipeline.name, name)
     return [found]

@@ -19,6 +19,7 @@ from tidemark.delivery.state.registration import Start, start_of
 from tidemark.delivery.writer import Writer
 from tidemark.errors import TidemarkError
 from tidemark.log.model.binding import NOTHING_YET
+from tidemark.outputs.model.consumer_name import split_consumer
 from tidemark.outputs.model.output import Output
 from tidemark.outputs.settings import SettingChange
 from tidemark.pipeline.model import Pipeline, WriterStart
@@ -46,8 +47,9 @@ class DeliveredConsumer:
 
     @property
     def shown(self) -> str:
-        """Its name in summaries: the writer's for the active one, so that it stays through a handover."""
-        return self.choice.declared.name if self.choice.is_active else self.name
+        """Its name in summaries and for commands: the writer's for the active one, through every handover."""
+        name = self.choice.declared.name
+        return name if self.is_active else f"{name}.r{self.choice.number}"
 
     @property
     def is_active(self) -> bool:
@@ -79,8 +81,16 @@ class RunConsumers:
         return [self._consumer(one) for one in found if not self.is_left_to_build(one, log)]
 
     def one(self, name: str, log: PublishedLog) -> DeliveredConsumer | None:
-        """The consumer with this name, whatever it lacks; None where it is not delivered to."""
-        return next((self._consumer(one) for one in self._found(log) if one.name == name), None)
+        """The consumer that an operator means, whatever it lacks; None where it is not delivered to.
+
+        ``accounts`` is the active one, ``accounts.r1`` the first.
+        """
+        writer, number = split_consumer(name)
+        for one in self._found(log):
+            is_meant = one.is_active if number is None else one.number == number
+            if one.declared.name == writer and is_meant:
+                return self._consumer(one)
+        return None
 
     def _found(self, log: PublishedLog) -> list[ConsumerChoice]:
         declared = self.pipeline.writers

@@ -25,12 +25,9 @@ def reconcile_idle(opened: OpenPipeline, holder: str, show: Callable[[str], obje
 
     The delivery that reached this position compared a sample of contents, so only names, sizes, last ids and
     pointers are compared here. A target that does not answer is reported through ``show``; the next delivery
-    fails at it. Settings of the file that differ from the active rendition's are reported in the same way:
-    it goes on with its own.
+    fails at it. The active renditions are compared, with their own settings.
     """
     positions, different, stopped = opened.positions, list[str](), opened.stopped()
-    for line in opened.differences():
-        show(line)
     names = [one.name for one in opened.pipeline.writers if one.name not in stopped]
     wanted = [one for one in map(opened.writer, names) if one.compared_after_delivery]
     writers = [one for one in wanted if _expects(positions, one)]
@@ -45,7 +42,7 @@ def reconcile_idle(opened: OpenPipeline, holder: str, show: Callable[[str], obje
                 raise
             except LeaseHeld as held:
                 show(f"not reconciled: {held}")
-            except ShapeChanged as changed:
+            except ShapeChanged as changed:  # of a kind that keeps no settings
                 different.append(str(changed))
             except (TidemarkError, *FAILURES) as error:
                 show(f"{opened.pipeline.name}/{writer.name}: not compared: {error}")

@@ -139,6 +139,8 @@ class WriterDeclaration(Declaration):
     unshaping: ClassVar[frozenset[str]] = _LOOKED_AFTER
     """Keys that say how the output is built, kept, reached or looked after, not what it holds. They are no
     settings of a rendition: a change applies to all of them at once."""
+    has_times: ClassVar[bool] = False
+    """Whether readers read its output as of any time. Its name is not used again after it was forgotten."""
 
     name: Name
     kind: str

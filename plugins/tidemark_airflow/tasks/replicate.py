@@ -52,6 +52,8 @@ def bind(pipeline: str, **context: Any) -> list[str]:
     with no_retry_if_person_needed():
         plan = opened.begin_run(context["run_id"], retry=by_hand)
     context["ti"].xcom_push(key="messages", value=plan.messages)
+    for line in opened.differences():
+        print(line)
     waits = declared.on_failure is OnFailure.STOP_PIPELINE
     gates = [] if waits else [gate_task(writer.name) for writer in declared.writers]
     if plan.t is None:

@@ -194,10 +194,11 @@ def test_a_run_with_nothing_new_says_that_a_path_was_edited_and_is_green(install
     from tidemark.cli.open_pipeline import open_pipeline
 
     given_moved(installation)
-    shown: list[str] = []
-    assert reconcile_idle(open_pipeline("orders"), "run", shown.append) == []
-    assert "orders/archive: the file differs" in shown[0]
-    assert "path was" in shown[0]
+    opened = open_pipeline("orders")
+    (said,) = opened.differences()
+    assert "orders/archive: the file differs" in said
+    assert "path was" in said
+    assert reconcile_idle(opened, "run", print) == []
     assert cause(positions) is None
 
 

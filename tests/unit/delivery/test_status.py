@@ -70,6 +70,8 @@ def test_a_pipeline_that_never_ran(consensus):
                 "left_out": [],
                 "hint": None,
                 "frontier": None,
+                "differs": [],
+                "renditions": [],
             }
             for name, kind in (("cassandra", "journal"), ("archive", "files"))
         ],

@@ -90,8 +90,8 @@ def _renditions(pipeline: str, writer: WriterStatus) -> Iterator[str]:
     if writer.differs:
         said = escape("; ".join(writer.differs))
         yield (
-            f"[yellow]{escape(writer.name)}[/yellow] differs in the file, and goes on as it is: {said}. Build "
-            f"the next rendition: tidemark renditions build {pipeline} {escape(writer.name)}"
+            f"[yellow]{escape(writer.name)}[/yellow] differs in the file, and goes on as it is: {said}. "
+            f"Build the next rendition: tidemark renditions build {pipeline} {escape(writer.name)}"
         )
     for one in writer.renditions if len(writer.renditions) > 1 else ():
         parts = [f"{one.state} in {one.place}", f"position {one.position:,}", f"lag {one.lag:,}"]

@@ -11,6 +11,7 @@ from tidemark.delivery.operator.action_plan import ActionPlan, commit_as_seen, l
 from tidemark.delivery.operator.forget import plan_forget
 from tidemark.delivery.operator.rewind import plan_rewind
 from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.renditions.output import revoke_verifications
 from tidemark.delivery.state.handed_back import refuse_handed_back
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause, WriterGate
@@ -74,11 +75,12 @@ class OperatorActions:
     ) -> ActionPlan:
         """Pass over messages without writing them; see ``AcknowledgementPlanner.plan``."""
         planned = AcknowledgementPlanner(self.positions, self.log, writer, letters, self.clock, self.holder)
-        return planned.plan(first, last, untried=untried)
+        return self._revoking(planned.plan(first, last, untried=untried))
 
     def rewind(self, name: str, position: int, writer: Writer | None = None) -> ActionPlan:
         """Move a position back; see ``plan_rewind``."""
-        return plan_rewind(self.positions, self.log, name, position, writer, self.clock, self.holder)
+        plan = plan_rewind(self.positions, self.log, name, position, writer, self.clock, self.holder)
+        return self._revoking(plan)
 
     def stop(self, name: str) -> ActionPlan:
         """Close a gate; see ``plan_stop``."""
@@ -91,3 +93,12 @@ class OperatorActions:
     def forget(self, name: str, declared: Sequence[str]) -> ActionPlan:
         """Remove a writer that is in no file any more; see ``plan_forget``."""
         return plan_forget(self.positions, self.log.control, name, declared, self.clock)
+
+    def _revoking(self, plan: ActionPlan) -> ActionPlan:
+        """A plan after which verifications are withdrawn that were based on something else."""
+
+        def execute(deed: AuditEntry) -> None:
+            plan.execute(deed)
+            revoke_verifications(self.positions, plan.writer)
+
+        return replace(plan, execute=execute)

@@ -12,6 +12,7 @@ from tidemark.delivery.operator.action_plan import (
     plan_for,
     refuse_held,
 )
+from tidemark.delivery.renditions.output import forget_output
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import forget_writer
 from tidemark.delivery.state.writer_state import WriterState
@@ -47,8 +48,10 @@ def plan_forget(
     state, *others = _consumers(positions, control, name, clock())
 
     def execute(deed: AuditEntry) -> None:
-        # The consumers of further renditions first: without the first one, the writer is forgotten.
+        # The first consumer last: where this is interrupted, the writer is still there, and goes on with it.
         for one in reversed([state, *others]):
+            if one is state:
+                forget_output(positions.consensus, pipeline, name)
             try:
                 positions.forget(one, deed)
             except Outpaced:

@@ -18,9 +18,10 @@ from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease import Lease
 from tidemark.consensus.lightweight import KEYSPACE
-from tidemark.consensus.objects import Consensus
+from tidemark.consensus.objects import Consensus, ObjectKind
 from tidemark.consensus.update import retry_outpaced
 from tidemark.delivery.errors import DeliveryError
+from tidemark.delivery.renditions.output import forget_output
 from tidemark.delivery.state.known_pipelines import NotKnown, is_known, known_pipelines, known_writers
 from tidemark.delivery.state.lease import LeaseHeld
 from tidemark.delivery.state.positions import Positions
@@ -280,6 +281,8 @@ class PipelineForgetting:
         begun = Forgetting(deed.who, deed.reason, deed.at, root, source_topics(control))
         mark = begin_forgetting(control, begun)
         reach(FaultPoint.PIPELINE_MARKED)
+        for writer in self.consensus.names(ObjectKind.OUTPUT, f"{self.pipeline}/"):
+            forget_output(self.consensus, self.pipeline, writer.partition("/")[2])
         for state in self._states():
             self._forget_writer(positions, state, deed)
             reach(FaultPoint.PIPELINE_WRITER_FORGOTTEN)

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from tidemark.delivery.writer import Writer
+from tidemark.outputs.model.output import Output
 from tidemark.outputs.model.rendition import Rendition
 from tidemark.outputs.settings import (
     SHAPE,
@@ -68,34 +69,48 @@ def changed_in_file(
     """
     shape: Mapping[str, Any] = rendition.settings.get(SHAPE, {})
     then: Mapping[str, Any] = rendition.settings.get(WRITER, {})
-    whole, fields = declared.model_dump(mode="json"), type(declared).model_fields
-    outside = {
-        "timezone": (pipeline.expiry or Expiry()).timezone,
-        "source_format": pipeline.source.kafka.format,
-    }
-    # A key that a declaration may leave open has a derived value in the shape, such as a table's name.
-    shown = {key: value for key, value in shape.items() if key in fields and fields[key].default is not None}
+    whole = declared.model_dump(mode="json")
     now = settings_of(declared, {}, declared.unshaping)[WRITER] if then else {}
-    before = {**shown, **then, **{key: shape[key] for key in outside if key in shape}}
-    wanted = {*before, *now} - {*declared.unshaping}
-    after = {**whole, **outside}
-    return changed_settings({key: before.get(key) for key in wanted}, {key: after.get(key) for key in wanted})
+    zone = (pipeline.expiry or Expiry()).timezone
+    outside = {"timezone": zone, "source_format": pipeline.source.kafka.format}
+    # A key that a declaration leaves open has a derived value in the shape, such as a table's name.
+    stated = {**{key: value for key, value in whole.items() if value is not None}, **outside}
+    in_shape = {key for key in shape if key in stated}
+    before = {key: shape[key] if key in in_shape else then.get(key) for key in {*then, *now, *in_shape}}
+    after = {key: stated[key] if key in in_shape else now.get(key) for key in before}
+    kept = before.keys() - declared.unshaping
+    return changed_settings({key: before[key] for key in kept}, {key: after[key] for key in kept})
+
+
+def has_times(output: Output) -> bool:
+    """Whether readers read an output as of any time; where its kind is unknown here, they may."""
+    settings = output.renditions[0].settings
+    kind = settings.get(WRITER, {}).get("kind") or settings.get(SHAPE, {}).get("kind", "")
+    try:
+        return WRITERS.find(kind).declaration.has_times
+    except (UnknownKind, ValueError):
+        return WRITER in settings
 
 
 def _as_registered(declared: WriterDeclaration, shape: Mapping[str, Any]) -> WriterDeclaration | None:
     """The declaration with the keys of a shape; None where they do not make one."""
     whole = declared.model_dump(mode="json")
-    older = {key: value for key, value in shape.items() if _is_older(whole, key, value)}
+    kind = shape.get("kind", declared.kind)
+    older = {
+        key: value for key, value in shape.items() if kind != declared.kind or _is_older(whole, key, value)
+    }
     if not older:
         return declared
-    kept = declared.model_dump(mode="json", exclude_defaults=True, exclude=set(declared.unshaping))
+    kept = {"name": declared.name}
+    if kind == declared.kind:
+        kept = declared.model_dump(mode="json", exclude_defaults=True, exclude=set(declared.unshaping))
     try:
-        model = WRITERS.find(older.get("kind", declared.kind)).declaration
-        same_kind = model is type(declared)
-        found = model.model_validate({**(kept if same_kind else {"name": declared.name}), **older})
+        model = WRITERS.find(kind).declaration
+        return model.model_validate(
+            {**kept, **{key: older[key] for key in older if key in model.model_fields}}
+        )
     except (ValidationError, UnknownKind, ValueError):
         return None
-    return found
 
 
 def _is_older(whole: Mapping[str, Any], key: str, value: Any) -> bool:

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidemark.clock import Clock
+from tidemark.consensus.objects import Consensus
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.renditions.consumers import WriterConsumers
-from tidemark.delivery.renditions.declared import code_now, first_settings
+from tidemark.delivery.renditions.declared import code_now, first_settings, has_times
 from tidemark.delivery.renditions.errors import (
     CompactedMeanwhile,
     OutputLeftOver,
@@ -35,7 +36,7 @@ from tidemark.outputs.model.evidence import Taint
 from tidemark.outputs.model.lifecycle import RenditionProposal
 from tidemark.outputs.model.output import Output
 from tidemark.outputs.model.rendition import RenditionState, Signature
-from tidemark.outputs.settings import SHAPE, refuse_other_code
+from tidemark.outputs.settings import refuse_other_code
 from tidemark.outputs.state.lifecycle import record_taint, revoke_outdated
 from tidemark.outputs.state.output_store import OutputStore
 from tidemark.outputs.state.progress import Progress, advance_frontier
@@ -97,12 +98,17 @@ class WriterOutput:
 
     def refuse_undeclared(self) -> None:
         """Refuse to register the consumer of a rendition that the output does not have, or no longer as it
-        was declared. The output of a forgotten writer is removed, so that its name begins anew, except where
-        readers may have read its times."""
+        was declared.
+
+        A first rendition may have no output yet. One that is there is a forgotten writer's: it is removed,
+        except where readers may have read its times.
+        """
         pipeline, output = self.positions.pipeline, self.store.load()
         if self.number == FIRST:
             if output is not None:
-                self._begin_anew(output)
+                if self.is_timed or has_times(output):
+                    raise OutputLeftOver(pipeline, self.name, output.renditions[-1].place)
+                self.store.remove(output)
             return
         found = [one for one in output.renditions if one.number == self.number] if output else []
         if not found:
@@ -112,12 +118,6 @@ class WriterOutput:
             raise RenditionGivenUp(pipeline, self.name, self.number, rendition.state)
         if rendition.since < (now := self.since()):
             raise CompactedMeanwhile(pipeline, self.name, self.number, rendition.since, now)
-
-    def _begin_anew(self, left: Output) -> None:
-        kind = self.writer.shape.get("kind")
-        if self.is_timed or left.renditions[0].settings.get(SHAPE, {}).get("kind") != kind:
-            raise OutputLeftOver(self.positions.pipeline, self.name, left.renditions[-1].place)
-        self.store.remove(left)
 
     def refuse_place_in_use(self, identity: TargetIdentity | None, bound: Writer) -> None:
         """Raise ``PlaceNotEmpty`` where a new rendition would mix with what is at its place already."""
@@ -181,8 +181,7 @@ class WriterOutput:
         the frontier."""
         consumers = WriterConsumers(self.positions, self.name)
         output = advance_frontier(self.store, Progress(self.log.control, self.log.bindings, consumers))
-        if any(one.state is RenditionState.VERIFIED for one in output.renditions):
-            revoke_outdated(self.store, consumers)
+        _revoke(self.store, output, consumers)
         return output.frontier
 
     def since(self) -> int:
@@ -200,6 +199,29 @@ def advance_output(writer: Writer, log: PublishedLog, positions: Positions, cloc
     output = WriterOutput.of(writer, log, positions, clock)
     if output.store.load() is not None:
         output.advance()
+
+
+def forget_output(consensus: Consensus, pipeline: str, writer: str) -> None:
+    """Remove the output of a writer that is forgotten, so that its name begins anew.
+
+    That of a kind with times stays, because readers may have read them.
+    """
+    store = OutputStore(consensus, pipeline, writer)
+    if (output := store.load()) is not None and not has_times(output):
+        store.remove(output)
+
+
+def revoke_verifications(positions: Positions, consumer: str) -> None:
+    """Withdraw the verifications of a writer's renditions that no longer hold."""
+    writer = split_consumer(consumer)[0]
+    store = OutputStore(positions.consensus, positions.pipeline, writer)
+    if (output := store.load()) is not None:
+        _revoke(store, output, WriterConsumers(positions, writer))
+
+
+def _revoke(store: OutputStore, output: Output, consumers: WriterConsumers) -> None:
+    if any(one.state is RenditionState.VERIFIED for one in output.renditions):
+        revoke_outdated(store, consumers)
 
 
 UNUSABLE = (Tainted, RecomputedOtherwise)

@@ -70,6 +70,7 @@ class CollectionDeclaration(WriterDeclaration):
     """Writes rows by key into a table of Cassandra, in every version that they had."""
 
     unshaping: ClassVar[frozenset[str]] = WriterDeclaration.unshaping | {"keep", "replication", "consistency"}
+    has_times: ClassVar[bool] = True
 
     kind: Literal["collection"]
     keyspace: Keyspace = "collections"

@@ -51,6 +51,7 @@ def bind(replicate, monkeypatch):
             pipeline=SimpleNamespace(name="orders", writers=writers, on_failure=on_failure),
             begin_run=begin_run,
             refuse_replicator=lambda run_id: begun.append("refuse_replicator"),
+            differences=lambda: ["orders/stream: the file differs"],
         )
         monkeypatch.setattr(replicate, "open_pipeline", lambda name, with_engine: opened)
         monkeypatch.setattr(reconcile_idle, "reconcile_idle", lambda *given: list(different))
@@ -60,10 +61,11 @@ def bind(replicate, monkeypatch):
     return run
 
 
-def test_new_messages_are_captured(bind):
+def test_new_messages_are_captured(bind, capsys):
     tasks, pushed, begun = bind(RunPlan(7, 12, 0))
     assert tasks == ["capture", *GATES, "find_stopped", "check_gates"]
     assert (pushed["t"], begun) == (7, [("run-1", False)])
+    assert "the file differs" in capsys.readouterr().out
 
 
 def test_a_run_by_hand_tries_again_at_a_closed_gate(bind):
