@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from tests.support.compared_world import EXACT, EXPLAINED, RenditionWorld
 from tests.support.fault_points import RENDITION_REPORT
 from tests.support.faults import Killed
 from tests.support.output_samples import signed
-from tests.support.compared_renditions import EXACT, EXPLAINED, RenditionWorld
 
 from tidemark.app import rendition_verification
 from tidemark.app.rendition_verification import consumers_of, revoke_evidence, verify_rendition

@@ -133,7 +133,7 @@ class NextRendition:
         self._refuse_used_before(output)
         settings, number = of.settings_now(), output.next_number
         place = sibling_place(of.opened.pipeline, of.declared, number)
-        since = since_of_next(of.opened.writer(of.writer), of.opened.log, of.opened.positions)
+        since = since_of_next(of.of_the_file, of.opened.log, of.opened.positions)
         return RenditionProposal(settings, place, since, signed, code_now(settings))
 
     def _proposed(self, output: Output) -> Rendition:

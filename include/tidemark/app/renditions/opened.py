@@ -9,6 +9,7 @@ from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.clock import Clock, wall_clock
 from tidemark.delivery.renditions.consumers import WriterConsumers
 from tidemark.delivery.renditions.declared import changed_in_file, code_now
+from tidemark.delivery.writer import Writer
 from tidemark.errors import TidemarkError, with_fields
 from tidemark.log.state.control import LogControl
 from tidemark.outputs.model.consumer_name import consumer_name
@@ -19,7 +20,7 @@ from tidemark.outputs.state.output_store import OutputStore
 from tidemark.outputs.state.progress import Progress
 from tidemark.outputs.state.reader_store import ReaderStore
 from tidemark.pipeline.writers import WriterDeclaration
-from tidemark.writers.renditions import declared_writer
+from tidemark.writers.renditions import build_declared, declared_writer
 
 UNFINISHED = (RenditionState.BUILDING, RenditionState.VERIFIED)
 """The states of renditions that may become the active one."""
@@ -54,6 +55,11 @@ class WriterRenditions:
     def declared(self) -> WriterDeclaration:
         """The writer in the pipeline's file."""
         return declared_writer(self.opened.pipeline, self.writer)
+
+    @property
+    def of_the_file(self) -> Writer:
+        """The writer as the file declares it now, not as the active rendition was declared."""
+        return build_declared(self.opened.pipeline, self.opened.connections, self.writer).writer
 
     @property
     def store(self) -> OutputStore:
@@ -96,7 +102,7 @@ class WriterRenditions:
     def settings_now(self) -> Mapping[str, Any]:
         """The settings of a rendition that is declared now."""
         declared = self.declared
-        shape = self.opened.writer(self.writer).declared_shape
+        shape = self.of_the_file.declared_shape
         return settings_of(declared, shape, declared.unshaping)
 
     def changes(self, rendition: Rendition) -> list[SettingChange]:

@@ -1,7 +1,7 @@
 """Two renditions of a collection: the same at every time, different in ways that are found, and explained."""
 
 import pytest
-from tests.support.compared_renditions import EXACT, EXPLAINED, RenditionWorld
+from tests.support.compared_world import EXACT, EXPLAINED, RenditionWorld
 
 from tidemark.consensus.objects import Change
 from tidemark.outputs.model.rendition import RenditionState

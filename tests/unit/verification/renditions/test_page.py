@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.support.compared_renditions import RenditionWorld
+from tests.support.compared_world import RenditionWorld
 
 from tidemark.settings import ROOT
 
