@@ -14,7 +14,7 @@ from tidemark.delivery.state.lease import LeaseHeld, take
 from tidemark.delivery.state.writer_state import Cause, Redelivered, WriterGate
 from tidemark.outputs.errors import OutputMissing, Tainted, UnknownRendition
 from tidemark.outputs.model.evidence import Taint
-from tidemark.outputs.model.handover import EvidenceOutdated, NotVerified
+from tidemark.outputs.model.handover import EvidenceOutdated, NotVerified, NotVerified
 from tidemark.outputs.model.lifecycle import RenditionProposal
 from tidemark.outputs.model.rendition import RenditionState
 from tidemark.outputs.state import handover, lifecycle
@@ -137,8 +137,6 @@ def given_code(world):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (given_message, "position of rendition 1"),
-        (given_progress_of_both, "position of rendition 2"),
         (given_acknowledged, "acknowledged ids of rendition 2"),
         (given_code, "code of rendition 1"),
     ],
@@ -151,6 +149,16 @@ def test_any_change_after_the_verification_revokes_the_evidence(world, change, s
     assert world.found.active.number == 1
     revoke_evidence(world.opened, "accounts")
     assert (world.state_of(2), world.found.rendition(2).evidence) == (RenditionState.BUILDING, None)
+
+
+@pytest.mark.parametrize("change", [given_message, given_progress_of_both])
+def test_a_delivery_after_the_verification_takes_the_evidence_back_by_itself(world, change):
+    world.verify()
+    change(world)
+    assert (world.state_of(2), world.found.rendition(2).evidence) == (RenditionState.BUILDING, None)
+    with pytest.raises(NotVerified, match="rendition 2 is building"):
+        handed_over(world)
+    assert world.found.active.number == 1
 
 
 def test_a_redelivery_after_the_verification_revokes_the_evidence(world):

@@ -182,6 +182,7 @@ def test_nothing_is_done_without_a_reason(run, bank, action):
     [
         pytest.param(["bnak"], 1, "Did you mean `bank`?", id="a pipeline"),
         pytest.param(["bank", "archiv"], 1, "there is: archive", id="a writer"),
+        pytest.param(["build", "bank", "archive.r2"], 1, "there is: archive", id="a consumer"),
         pytest.param(["build", "bank", "archiv"], 1, "there is: archive", id="a writer to build"),
         pytest.param(["biuld", "bank", "archive"], 2, "biuld", id="a command"),
         pytest.param(["build", "bank"], 2, "WRITER", id="no writer"),

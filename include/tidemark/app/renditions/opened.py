@@ -7,6 +7,7 @@ from typing import Any
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.clock import Clock, wall_clock
+from tidemark.delivery.operator.action_plan import NotPossible
 from tidemark.delivery.renditions.consumers import WriterConsumers
 from tidemark.delivery.renditions.declared import changed_in_file, code_now
 from tidemark.delivery.writer import Writer
@@ -42,8 +43,11 @@ class WriterRenditions:
 
     @classmethod
     def of(cls, opened: OpenPipeline, writer: str, clock: Clock = wall_clock) -> "WriterRenditions":
-        """The renditions of a writer that the file declares; refuses other names."""
-        opened.writer(writer)
+        """The renditions of a writer that the file declares; refuses other names, also of consumers."""
+        names = [one.name for one in opened.pipeline.writers]
+        if writer not in names:
+            problem = f"there is no such writer; there is: {', '.join(names)}."
+            raise NotPossible(opened.pipeline.name, writer, problem)
         return cls(opened, writer, clock)
 
     @property
