@@ -14,7 +14,7 @@ from tidemark.delivery.state.lease import LeaseHeld, take
 from tidemark.delivery.state.writer_state import Cause, Redelivered, WriterGate
 from tidemark.outputs.errors import OutputMissing, Tainted, UnknownRendition
 from tidemark.outputs.model.evidence import Taint
-from tidemark.outputs.model.handover import EvidenceOutdated, NotVerified, NotVerified
+from tidemark.outputs.model.handover import EvidenceOutdated, NotVerified
 from tidemark.outputs.model.lifecycle import RenditionProposal
 from tidemark.outputs.model.rendition import RenditionState
 from tidemark.outputs.state import handover, lifecycle
