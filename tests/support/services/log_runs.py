@@ -203,15 +203,15 @@ def take_step(step: str, name: str, connections: str, argument: str) -> None:
 
 def deliver_here(opened: OpenPipeline, writer: str) -> None:
     """A delivery without Spark: what is durable, and when, is the same, and a process starts in a second."""
-    positions = opened.positions
+    positions, built = opened.positions, opened.writer(writer)
     deliver_to(
-        opened.writer(writer),
+        built,
         opened.log,
         positions,
         "run-1",
         write_parts_here,
         limit=opened.pipeline.limits.max_records_per_run,
-        reload=lambda: positions.load(writer),
+        reload=lambda: positions.load(built.name),
     )
 
 
