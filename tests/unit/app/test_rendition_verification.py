@@ -177,7 +177,8 @@ def test_a_rendition_that_is_behind_is_refused_with_what_is_missing(world):
     with pytest.raises(RenditionBehind) as refused, world.held() as held:
         held.verify(EXACT)
     assert (refused.value.ids, refused.value.position) == (1, 1)
-    assert "tidemark deliver orders --consumer accounts.r2 --until-caught-up" in str(refused.value)
+    assert "1 ids behind" in str(refused.value)
+    assert "tidemark renditions build orders accounts 2" in str(refused.value)
     assert last_report(world) is None
 
 
@@ -225,7 +226,7 @@ def test_an_abandoned_rendition_is_refused(world):
 def test_a_rendition_that_nothing_was_delivered_to_is_refused(world):
     proposal = RenditionProposal({"writer": {"shards": 2}}, "collections.other", 0, signed(3))
     lifecycle.declare(world.outputs, lambda output: proposal)
-    with pytest.raises(NotBuilt, match=r"--consumer accounts\.r3"):
+    with pytest.raises(NotBuilt, match="renditions build orders accounts 3"):
         world.verify(number=3)
 
 

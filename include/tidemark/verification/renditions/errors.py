@@ -22,8 +22,8 @@ class RenditionBehind(VerificationError):
 
     text = (
         "{pipeline}/{writer}: rendition {number} is at position {position}, {ids} ids behind the active one "
-        "at {active_position}. Nothing was compared. Deliver to it first: tidemark deliver {pipeline} "
-        "--consumer {consumer} --until-caught-up"
+        "at {active_position}. Nothing was compared. Deliver to it first: tidemark renditions "
+        "build {pipeline} {writer} {number}"
     )
 
 
@@ -41,7 +41,7 @@ class RenditionAhead(VerificationError):
     text = (
         "{pipeline}/{writer}: rendition {number} is at position {position}, and the active one only at "
         "{active_position}: what came in between would count as different. Nothing was compared. Deliver to "
-        "the active one first: tidemark deliver {pipeline} --consumer {consumer} --until-caught-up"
+        "the active one first: run {pipeline}.replicate"
     )
 
 
@@ -92,7 +92,7 @@ class NotBuilt(VerificationError):
 
     text = (
         "{pipeline}/{writer}: nothing was delivered to rendition {number} yet. Nothing was compared. Build "
-        "it first: tidemark deliver {pipeline} --consumer {consumer} --until-caught-up"
+        "it first: tidemark renditions build {pipeline} {writer} {number}"
     )
 
 
