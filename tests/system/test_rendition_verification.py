@@ -92,7 +92,7 @@ def last_report(of: RenditionRuns) -> RenditionReport | None:
 
 
 def test_a_collection_is_the_same_with_other_shards_until_something_changes(
-    bank: Bank, services: Any, monkeypatch: pytest.MonkeyPatch
+    bank: Bank, services: Any
 ) -> None:
     # Given: accounts at two times, and a rendition with other shards.
     accounts = bank.declare(ACCOUNTS % (4, "", ""))
@@ -102,17 +102,12 @@ def test_a_collection_is_the_same_with_other_shards_until_something_changes(
     accounts = bank.declare(ACCOUNTS % (16, "", ""))
     assert accounts.build() == 2
 
-    # When: it is verified, here and in Spark's tasks.
+    # When: it is verified.
     report = accounts.verify(EXACT)
-    for name, value in spark_environ().items():
-        monkeypatch.setenv(name, value)
-    with pipeline_spark(accounts.opened, "rendition") as spark:
-        in_tasks = accounts.verify(EXACT, SparkEngine(spark))
 
     # Then: nothing differs, and the report is kept.
     assert (report.is_clean, report.looked_at) == (True, {"rows": 59, "bindings": 2})
-    assert (in_tasks.is_clean, in_tasks.looked_at) == (True, report.looked_at)
-    assert last_report(accounts) == in_tasks
+    assert last_report(accounts) == report
     assert accounts.output.rendition(2).state is RenditionState.VERIFIED
 
     # And: what is delivered afterwards revokes it, for both.
@@ -176,7 +171,7 @@ def test_topics_are_compared_message_by_message(bank: Bank, connections: Connect
     assert explained.is_clean
 
 
-def test_a_journal_is_the_same_until_a_row_is_lost_and_a_segment_size_is_explained(
+def test_a_journal_is_the_same_until_a_head_and_a_pointer_are_lost(
     services: Any, connections: Connections, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given: a journal, and a rendition of it.

@@ -185,6 +185,7 @@ def test_a_rendition_that_is_behind_is_refused_with_what_is_missing(world):
     with pytest.raises(RenditionBehind) as refused, world.held() as held:
         held.verify(EXACT)
     assert (refused.value.ids, refused.value.position) == (1, 1)
+    assert "1 ids behind" in str(refused.value)
     assert "tidemark renditions build orders accounts 2" in str(refused.value)
     assert last_report(world) is None
 

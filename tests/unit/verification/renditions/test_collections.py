@@ -1,12 +1,20 @@
 """Two renditions of a collection: the same at every time, different in ways that are found, and explained."""
 
+import pickle
+
 import pytest
 from tests.support.compared_world import EXACT, EXPLAINED, RenditionWorld
+from tests.support.memory_collection import given_declared
 
+from tidemark.connections import CassandraConnection
 from tidemark.consensus.objects import Change
 from tidemark.outputs.model.rendition import RenditionState
-from tidemark.verification.renditions.collection import NO_DIGESTS
+from tidemark.pipeline.expect import Expectation, RowChange
+from tidemark.verification.renditions.collection import NO_DIGESTS, RangeComparison, Times
+from tidemark.verification.renditions.difference import RowDifference
 from tidemark.verification.renditions.errors import NotComparable
+from tidemark.verification.renditions.matching import RuleMatcher
+from tidemark.writers.collection.writer import CollectionWriter
 
 pytestmark = pytest.mark.unit
 
@@ -198,6 +206,18 @@ def test_rules_are_not_used_in_an_exact_comparison(world):
 def test_a_comparison_without_rules_is_clean_where_nothing_differs(world):
     world.build()
     assert world.verify(EXPLAINED).is_clean
+
+
+def test_a_comparison_of_ranges_is_sent_to_tasks():
+    rule = Expectation.model_validate({"rows": "missing", "where": "owner == carol", "reason": "meant"})
+    connection = CassandraConnection(hosts=("127.0.0.1",))
+    writers = (CollectionWriter("orders", given_declared(shards=n), connection) for n in (4, 8))
+    matcher = RuleMatcher((rule,), frozenset({1}))
+    missing = RowDifference(RowChange.MISSING, "a", (), {"owner": "carol"}, None)
+    assert matcher.explain(missing) == (0,)
+    sent = pickle.loads(pickle.dumps(RangeComparison(*writers, Times(0, 9), matcher)))
+    assert (sent.new.declared.shards, sent.times, sent.matcher) == (8, Times(0, 9), matcher)
+    assert sent.matcher.explain(missing) == (0,)
 
 
 # Acknowledged ids
