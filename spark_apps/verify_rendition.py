@@ -48,7 +48,8 @@ def _hand_over(job: Job, renditions: WriterRenditions, number: int, mode: Verifi
             is_stopping = stack.enter_context(stop_requested())
             write = write_parts_with(spark)
             holder = arguments.holder or f"hand_over of {job.pipeline.name}"
-            CatchingUp(renditions, number).carry_out(holder, write, is_stopping)
+            if one.is_behind:
+                CatchingUp(renditions, number).carry_out(holder, write, is_stopping)
             done = one.carry_out(signed, session=SparkEngine(spark, print))
     return {"h": done.h, "number": done.rendition, "previous": one.previous(done), "at": done.signed.at}
 

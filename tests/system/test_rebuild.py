@@ -165,7 +165,7 @@ def test_a_journal_and_a_topic_are_rebuilt_and_leave_what_was_not_asked_for(bank
     journal = {"name": "tables", "kind": "journal", "keyspace": bank.name}
     copy = {"name": "copy", "kind": "kafka", "topic": f"{bank.name}-copy"}
     bank.declare(journal, copy, format="kafka-journal")
-    send(bank.runs.connections.kafka, bank.name, History(7, 10).go_on(50))
+    send(bank.runs.connections, bank.name, History(7, 10).go_on(50))
     bank.publish()
 
     # When: both are rebuilt, and readers are handed over.

@@ -146,6 +146,7 @@ def handover(
     options: PlanOptions,
 ) -> None:
     """Let readers take another rendition from now on; it is compared directly before."""
+    from tidemark.app.renditions.catch_up import CatchingUp
     from tidemark.app.renditions.hand_over import HandingOver
 
     renditions = _open(pipeline, writer)
@@ -155,6 +156,9 @@ def handover(
     def execute(signed: "Signature") -> dict[str, Any]:
         if force or one.is_proven():
             return {"h": one.carry_out(signed).h}
+        if one.is_behind:
+            lacks = CatchingUp(renditions, plan.number).plan().details["messages"]
+            _catch_up(renditions, plan.number, int(lacks), options)
         with _engine(renditions) as engine:
             return {"h": one.carry_out(signed, session=engine).h}
 

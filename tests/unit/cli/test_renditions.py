@@ -134,6 +134,16 @@ def test_a_forced_handover_needs_a_reason_too(run, bank):
     assert bank.output.handovers[-1].is_forced
 
 
+def test_a_handover_delivers_first_what_the_rendition_lacks(run, bank):
+    bank.build()
+    bank.publish({"sum": 4})
+    bank.deliver_to("archive")
+    planned = run("renditions", "handover", "bank", "archive")
+    assert "it gets first what the active rendition has and it lacks" in planned.out
+    assert run("renditions", "handover", "bank", "archive", *EXECUTE).code == 0
+    assert bank.output.handovers[-1].evidence.candidate.position == 3
+
+
 def test_differences_are_exit_code_1_and_refuse_a_handover(run, bank):
     bank.declare(further="transforms: [{skip: {field: sum, operator: '>', match: 1}}]")
     run("renditions", "build", "bank", "archive", *EXECUTE)

@@ -56,6 +56,8 @@ class HandingOver:
         of, output = self.renditions, self.renditions.output
         candidate, active = output.rendition(self.number), output.active
         lines = _switch_lines(output, candidate)
+        if self.is_behind and not self.force:
+            lines += ["it gets first what the active rendition has and it lacks"]
         lines += [self._grounds(output, candidate)]
         lines += [
             f"rendition {active.number} is delivered to for another {of.declared.soak} (`soak`), so that "
@@ -70,6 +72,13 @@ class HandingOver:
         is a return to it."""
         handovers = self.renditions.output.handovers
         return next((one for one in handovers if one.rendition == self.number), None)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it lacks what the active rendition has: then it is delivered to first."""
+        of, consumers = self.renditions, self.renditions.consumers
+        active = consumers.state(of.output.active.number)
+        return consumers.state(self.number).position < active.position
 
     def previous(self, done: Handover) -> int:
         """The rendition that readers used before a handover."""
