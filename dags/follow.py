@@ -39,7 +39,7 @@ after its round.
   `tidemark log accept`.
 * A topic does not exist, or is compacted, or another error that a retry only meets again: the run fails, and
   the next run's first task shows the error while it waits. Repair the cause.
-* Such an error of one writer, such as a changed setting that shapes its output: the run follows the others to
+* Such an error of one writer, such as a target topic that does not exist: the run follows the others to
   its end and fails then. The next run tries the writer again.
 * A writer stops: the run ends after the round, starts a resume and fails. Later runs leave the writer out
   until its gate opens; with `on_failure: stop_pipeline` they wait. See `<pipeline>.replicate`.

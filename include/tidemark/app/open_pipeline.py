@@ -52,10 +52,17 @@ from tidemark.log.state.followed import read_followed
 from tidemark.outputs.errors import UnknownRendition
 from tidemark.outputs.model.consumer_name import consumer_name, split_consumer
 from tidemark.pipeline.model import Pipeline, SourceStart
+from tidemark.pipeline.writers import WriterDeclaration
 from tidemark.writers.journal.errors import JournalUnclear
 from tidemark.writers.journal.writer import JournalWriter
 from tidemark.writers.kafka.dead_letter_topic import DeadLetterTopic
-from tidemark.writers.renditions import RenditionWriter, build_declared, build_rendition, load_output
+from tidemark.writers.renditions import (
+    RenditionWriter,
+    build_declared,
+    build_rendition,
+    declaration_of,
+    load_output,
+)
 from tidemark.writers.replicator.hand_back import HandBack
 from tidemark.writers.replicator.take_back import TakeBack
 from tidemark.writers.replicator.take_over import TakeOver
@@ -271,7 +278,18 @@ class OpenPipeline:
         writer = self.writer(operators_name(self.positions, letter.writer))
         return Redelivery(self.positions, self.log).plan(writer, letter)
 
-    # Another replicator of the same tables
+    # Another replicator of the same tables, which are always those of a first rendition
+
+    @property
+    def _as_begun(self) -> Pipeline:
+        """The pipeline with its journals as their first renditions were declared, whatever the file says."""
+        first = {one.name: self._first_declared(one) for _, one in self.pipeline.journals}
+        writers = tuple(first.get(one.name, one) for one in self.pipeline.writers)
+        return self.pipeline.model_copy(update={"writers": writers})
+
+    def _first_declared(self, declared: WriterDeclaration) -> WriterDeclaration:
+        output = load_output(self.pipeline, self.consensus, declared.name)
+        return declaration_of(self.pipeline.name, output.rendition(FIRST), declared) if output else declared
 
     @property
     def next_offsets(self) -> NextOffsets | None:
@@ -283,22 +301,22 @@ class OpenPipeline:
     def check_take_over(self, name: str | None = None) -> TakeOverCheck:
         """What prevents a take-over of a journal's tables. Read-only."""
         declared = self.journal(name).declared
-        place = (self.pipeline, declared, self.connections, self._control, self.positions)
+        place = (self._as_begun, declared, self.connections, self._control, self.positions)
         return check_take_over(*place)
 
     def plan_hand_back(self, name: str) -> ActionPlan:
         """Hand a journal's tables back to the other replicator."""
         self.writer(name)
-        return HandBack(self.pipeline, self.connections, self._control, self.positions).plan(name)
+        return HandBack(self._as_begun, self.connections, self._control, self.positions).plan(name)
 
     def plan_take_over(self, name: str) -> ActionPlan:
         """Take a journal's tables over again after a hand-back."""
         self.writer(name)
-        return TakeBack(self.pipeline, self.connections, self._control, self.positions).plan(name)
+        return TakeBack(self._as_begun, self.connections, self._control, self.positions).plan(name)
 
     def refuse_replicator(self, holder: str, only: str | None = None) -> None:
         """Stop the writers, and raise, where another replicator is active on tables that were taken over."""
-        watch = ReplicatorWatch(self.pipeline, self.connections, self._control, self.positions)
+        watch = ReplicatorWatch(self._as_begun, self.connections, self._control, self.positions)
         watch.refuse_replicator(holder, only)
 
     # Runs

@@ -130,9 +130,10 @@ class Writer(Protocol):
     def shape(self) -> Mapping[str, Any]:
         """The settings that determine the output, as JSON values by name.
 
-        Stored when the writer is registered, and compared at every run. A writer whose shape has changed is
-        refused, because old and new output would mix. May query the target: it is read only when there is
-        something to deliver.
+        Stored when the consumer is registered, and compared at every run: one whose shape is another is
+        refused, because old and new output would mix. A rendition is built with the settings that it was
+        declared with, so a change of the file changes no shape. May query the target: it is read only when
+        there is something to deliver.
         """
 
     @property

@@ -98,6 +98,13 @@ def test_a_writer_is_forgotten_with_all_its_renditions(world):
     assert [one.number for one in world.found.renditions] == [1]
 
 
+def test_a_rendition_alone_is_not_forgotten(world):
+    world.run()
+    with pytest.raises(NotPossible, match="name it without a number"):
+        world.operator.forget("archive.r2", [])
+    assert world.positions.load("archive.r2") is not None
+
+
 # What differs
 
 

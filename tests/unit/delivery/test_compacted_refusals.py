@@ -10,7 +10,7 @@ from tidemark.delivery.state.registration import registered_writers
 from tidemark.delivery.writer import MISSED_FOR_EVER
 from tidemark.log.state.registered_writers import Enrolled, ensure_enrolled
 from tidemark.pipeline.model import Pipeline
-from tidemark.writers.registry import build_writers
+from tidemark.writers.renditions import build_declared
 
 pytestmark = pytest.mark.unit
 
@@ -57,7 +57,8 @@ def test_a_log_that_is_whole_refuses_nothing():
 
 def test_i16_what_declarations_say_is_what_writers_say():
     """The rule is asked of writers; a declaration only repeats it."""
-    for declared, writer in zip(PIPELINE.writers, build_writers(PIPELINE, CONNECTIONS), strict=True):
+    for declared in PIPELINE.writers:
+        writer = build_declared(PIPELINE, CONNECTIONS, declared.name).writer
         says = writer.refuses_compacted({}, is_begun=True)
         assert (says == MISSED_FOR_EVER) == declared.needs_every_message, declared.name
 

@@ -21,7 +21,7 @@ from tidemark.delivery.state.writer_state import Cause
 from tidemark.pipeline.loader import PipelineRefused, load_pipeline
 from tidemark.pipeline.model import Pipeline
 from tidemark.settings import ROOT, Settings
-from tidemark.writers.registry import build_writers
+from tidemark.writers.renditions import build_declared
 
 pytestmark = pytest.mark.unit
 
@@ -119,8 +119,7 @@ def given_pipeline(folder: Path, name: str, **changed: str) -> Pipeline:
 
 def the_writer(pipeline: Pipeline) -> Any:
     connections = Connections.model_construct(kafka=None, cassandra={}, kafka_targets={}, others={})
-    (writer,) = build_writers(pipeline, connections)
-    return writer
+    return build_declared(pipeline, connections, pipeline.writers[0].name).writer
 
 
 def lines_writer(folder: Path, server: LineServer) -> Any:

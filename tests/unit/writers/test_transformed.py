@@ -9,7 +9,7 @@ from tidemark.delivery.writer import BadMessage
 from tidemark.pipeline.model import Pipeline
 from tidemark.writers.files.kind import FilesDeclaration
 from tidemark.writers.files.writer import FilesWriter
-from tidemark.writers.registry import build_writers
+from tidemark.writers.renditions import build_declared
 from tidemark.writers.transformed import Transformation
 
 pytestmark = pytest.mark.unit
@@ -95,7 +95,7 @@ def test_the_built_in_formats_read_values_alike(tmp_path, source_format):
         },
         context={"TIDEMARK_HOME": "/home/tidemark"},
     )
-    (writer,) = build_writers(pipeline, None)
+    writer = build_declared(pipeline, None, pipeline.writers[0].name).writer
     assert isinstance(writer, FilesWriter)
     assert "source_format" not in writer.shape, "state of writers that were registered before has none"
     (message,) = given_messages(BINDING, "orders", 0, {0: b'{"id": 1, "card": "4111"}'}).to_pylist()

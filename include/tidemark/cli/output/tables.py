@@ -11,6 +11,7 @@ from rich.table import Table
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.delivery.dead_letters.listing import ListedLetter
 from tidemark.delivery.operator.accept_plan import Consequence
+from tidemark.delivery.renditions.declared import kind_has_times
 from tidemark.delivery.state.writer_state import Acknowledgement, OffsetEntry, Redelivered, WriterState
 from tidemark.delivery.status import FollowStatus, PipelineStatus, WriterStatus
 from tidemark.log.message_text import text_of
@@ -75,7 +76,7 @@ def status_table(status: PipelineStatus) -> RenderableType:
     further += [
         f"  {escape(writer.name)}: readable before {writer.frontier} ({moment(writer.frontier)})"
         for writer in status.writers
-        if writer.frontier is not None
+        if writer.frontier is not None and kind_has_times(writer.kind)
     ]
     further += [
         f"  {escape(writer.name)}: {escape(writer.hint)}"

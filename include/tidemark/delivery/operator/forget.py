@@ -36,6 +36,10 @@ def plan_forget(
     pipelines that only the control plane knows.
     """
     pipeline = positions.pipeline
+    if split_consumer(name)[1] is not None:
+        raise NotPossible(
+            pipeline, name, "a writer is forgotten with all its renditions: name it without a number."
+        )
     if name in declared:
         raise NotPossible(pipeline, name, "it is in the pipeline's file; remove it there first.")
     if positions.load(name) is None and name in enrolled(control):

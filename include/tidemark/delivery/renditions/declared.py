@@ -86,10 +86,16 @@ def has_times(output: Output) -> bool:
     """Whether readers read an output as of any time; where its kind is unknown here, they may."""
     settings = output.renditions[0].settings
     kind = settings.get(WRITER, {}).get("kind") or settings.get(SHAPE, {}).get("kind", "")
+    return kind_has_times(kind, otherwise=WRITER in settings)
+
+
+def kind_has_times(kind: str, *, otherwise: bool = False) -> bool:
+    """Whether the output of a kind of writers is read as of any time; ``otherwise`` where it is not known
+    here."""
     try:
         return WRITERS.find(kind).declaration.has_times
     except (UnknownKind, ValueError):
-        return WRITER in settings
+        return otherwise
 
 
 def _as_registered(declared: WriterDeclaration, shape: Mapping[str, Any]) -> WriterDeclaration | None:

@@ -70,6 +70,8 @@ class ReplicatorWatch:
             if state is None:
                 if took_over:
                     yield declared, None
+            elif state.ended is not None:
+                continue
             elif (took_over or state.theirs) and not state.handed_back and (only or state.gate is None):
                 yield declared, state
 
