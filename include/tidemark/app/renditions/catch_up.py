@@ -34,13 +34,12 @@ class GateClosed(TidemarkError):
     pipeline: str
     writer: str
     number: int
-    consumer: str
     reason: str
 
     text = (
         "{pipeline}/{writer}: the gate of rendition {number} is closed: {reason}. Readers stay where they "
-        "are; what was finished is kept. See what to do: tidemark gate show {pipeline} {consumer}; then run "
-        "the same command again"
+        "are; what was finished is kept. See what to do: tidemark gate show {pipeline} {writer}.r{number}; then "
+        "run the same command again"
     )
 
 
@@ -151,7 +150,7 @@ class CatchingUp:
             raise NotDeliveredTo(of.pipeline, of.writer, number)
         if done.gate is not None:
             reason = f"{done.gate.where}: {done.gate.reason.rstrip('.')}"
-            raise GateClosed(of.pipeline, of.writer, number, built.consumer, reason)
+            raise GateClosed(of.pipeline, of.writer, number, reason)
         if is_stopping():
             raise AskedToStop(holder)
         return CaughtUp(number, done.position, done.total.written, done.total.filtered)

@@ -64,7 +64,7 @@ class GateNotOpen(OutputError):
 
     text = (
         "{pipeline}/{writer}: the gate of rendition {number} is closed, so it would fall behind. Readers "
-        "stay where they are. Resume it first: tidemark resume {pipeline} {writer}"
+        "stay where they are. Resume it first: tidemark resume {pipeline} {writer}.r{number}"
     )
 
 
