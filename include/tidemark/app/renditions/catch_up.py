@@ -38,8 +38,8 @@ class GateClosed(TidemarkError):
 
     text = (
         "{pipeline}/{writer}: the gate of rendition {number} is closed: {reason}. Readers stay where they "
-        "are; what was finished is kept. See what to do: tidemark gate show {pipeline} {writer}.r{number}; then "
-        "run the same command again"
+        "are; what was finished is kept. See what to do: tidemark gate show {pipeline} {writer}.r{number}; "
+        "then run the same command again"
     )
 
 
