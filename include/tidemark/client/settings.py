@@ -66,11 +66,11 @@ def settings_of(name: str, topic: str | None, writer: str | None, look_up: Looku
         CassandraConnection.from_airflow(journal.connection, look_up(journal.connection)),
         journal,
         kafka.isolation,
-        ControlPlane(_control(look_up, journal.connection), pipeline.name),
+        ControlPlane(control_connection(look_up, journal.connection), pipeline.name),
     )
 
 
-def _control(look_up: Lookup, beside: str) -> CassandraConnection:
+def control_connection(look_up: Lookup, beside: str) -> CassandraConnection:
     """The control plane's connection; where it is not configured, the connection of the tables."""
     try:
         return CassandraConnection.from_airflow(CONTROL, look_up(CONTROL))

@@ -69,6 +69,8 @@ MAY_IMPORT = {
         "delivery",
         "journal_tables",
         "writers",
+        "collection",
+        "outputs",
     },
     "expiry": LEAVES
     | {

@@ -1,0 +1,87 @@
+"""A collection of a pipeline's file, with the connections that its readers need."""
+
+from dataclasses import dataclass
+from typing import cast
+
+from tidemark.client.collection.errors import NotACollection
+from tidemark.client.collection.opened import OpenedCollection
+from tidemark.client.collection.output_view import OutputView
+from tidemark.client.collection.rendition_rows import TableRenditions
+from tidemark.client.settings import control_connection
+from tidemark.connections import CassandraConnection, look_up_environment
+from tidemark.consensus.control_plane import look_at_cluster
+from tidemark.consensus.objects import Consensus
+from tidemark.delivery.renditions.consumers import WriterConsumers
+from tidemark.delivery.state.positions import Positions
+from tidemark.log.bindings.door import Bindings
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.state.control import LogControl
+from tidemark.outputs.state.output_store import OutputStore
+from tidemark.outputs.state.progress import Progress
+from tidemark.outputs.state.reader_store import ReaderStore
+from tidemark.pipeline.connections import Lookup
+from tidemark.pipeline.loader import find_pipeline
+from tidemark.pipeline.model import Pipeline
+from tidemark.writers.collection.kind import CollectionDeclaration
+
+
+@dataclass(frozen=True)
+class CollectionSettings:
+    """Where a collection is.
+
+    Attributes:
+        pipeline: Its pipeline.
+        declared: Its writer.
+        cassandra: The cluster of its tables.
+        control: The cluster of the control plane.
+    """
+
+    pipeline: Pipeline
+    declared: CollectionDeclaration
+    cassandra: CassandraConnection
+    control: CassandraConnection
+
+    @property
+    def consensus(self) -> Consensus:
+        """The control plane. Connects."""
+        return look_at_cluster(self.control)
+
+    def open(self, who: str) -> OpenedCollection:
+        """What reads need. Connects to the control plane."""
+        consensus, pipeline = self.consensus, self.pipeline.name
+        store = OutputStore(consensus, pipeline, self.declared.name)
+        control = LogControl(consensus, pipeline)
+        bindings = Bindings(control, LogFolder(pipeline, self.pipeline.log.path))
+        consumers = WriterConsumers(Positions(consensus, pipeline), self.declared.name, {})
+        view = OutputView(store, Progress(control, bindings, consumers))
+        renditions = TableRenditions(self.pipeline, self.declared, self.cassandra)
+        return OpenedCollection(view, ReaderStore(store), renditions, who)
+
+
+def collection_settings(name: str, writer: str | None, look_up: Lookup | None) -> CollectionSettings:
+    """The settings of a pipeline's collection. Raises ``NotACollection`` where the writer is none, or where
+    it is not named and there are several."""
+    pipeline = find_pipeline(name)
+    look_up = look_up or look_up_environment
+    declared = _declared(pipeline, writer)
+    return CollectionSettings(
+        pipeline,
+        declared,
+        CassandraConnection.from_airflow(declared.connection, look_up(declared.connection)),
+        control_connection(look_up, declared.connection),
+    )
+
+
+def _declared(pipeline: Pipeline, writer: str | None) -> CollectionDeclaration:
+    kinds = {one.name: one.kind for one in pipeline.writers}
+    known = [one for one in pipeline.writers if one.kind == "collection"]
+    names = ", ".join(one.name for one in known)
+    if not known:
+        raise NotACollection(pipeline.name, "it has no writer of kind `collection`.")
+    if writer is None and len(known) > 1:
+        raise NotACollection(pipeline.name, f"it has several collections; name one of them: {names}.")
+    for one in known:
+        if writer in (None, one.name):
+            return cast("CollectionDeclaration", one)
+    problem = f"of kind `{kinds[writer]}`" if writer in kinds else "not there"
+    raise NotACollection(pipeline.name, f"its writer {writer} is {problem}. Its collections: {names}.")
