@@ -116,6 +116,7 @@ class ChangeStream(Iterator[ChangesAt]):
             moved = time.monotonic()
             while True:
                 for found in self._readable(output, lease):
+                    lease.check()
                     yield found
                     found._changes = iter(())
                     self.through = found.t

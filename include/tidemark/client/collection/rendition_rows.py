@@ -5,13 +5,13 @@ time. Tests put rows in memory in the place of Cassandra's tables.
 """
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, cast
 
 import pyarrow as pa
 
-from tidemark.cassandra.session import connect
+from tidemark.cassandra.driver import Session
 from tidemark.cassandra.size import estimated_bytes, ring_tokens
 from tidemark.cassandra.token_ranges import cut_ring
 from tidemark.client.collection.switch import differences
@@ -20,13 +20,8 @@ from tidemark.collection.tables.codec.python_rows import PythonRow
 from tidemark.collection.tables.layout import CollectionPlace
 from tidemark.collection.tables.reading import CollectionReader
 from tidemark.collection.tables.tables import CollectionTables
-from tidemark.connections import CassandraConnection
 from tidemark.outputs.model.reading import Switch
 from tidemark.outputs.model.rendition import Rendition
-from tidemark.pipeline.model import Pipeline
-from tidemark.writers.collection.kind import CollectionDeclaration
-from tidemark.writers.collection.places import place_of
-from tidemark.writers.renditions import declaration_of
 
 PIECES = 256
 """The least number of ranges in which two renditions are compared; memory holds one."""
@@ -99,35 +94,28 @@ class TableRows:
             yield RowChange(self.reader.decode(cast("Any", one.row)), one.diff)
 
 
-@dataclass(frozen=True)
 class TableRenditions:
     """``Renditions`` in Cassandra. Connects on first use.
 
-    Attributes:
-        pipeline: The pipeline.
-        declared: The writer, as the pipeline's file declares it.
-        connection: Cassandra.
+    Args:
+        session: Opens the session with Cassandra.
+        place_of: The tables of a rendition.
     """
 
-    pipeline: Pipeline
-    declared: CollectionDeclaration
-    connection: CassandraConnection
-    _opened: dict[tuple[int, int], TableRows] = field(default_factory=dict, compare=False)
-    """By process and number of the rendition."""
+    def __init__(
+        self, session: Callable[[], Session], place_of: Callable[[Rendition], CollectionPlace]
+    ) -> None:
+        self._session, self._place_of = session, place_of
+        self._opened: dict[tuple[int, int], TableRows] = {}
+        """By process and number of the rendition."""
 
     def rows_of(self, rendition: Rendition) -> TableRows:
         """See ``Renditions.rows_of``. Raises CollectionMissing, and RenditionUnusable."""
         key = (os.getpid(), rendition.number)
         if key not in self._opened:
-            self._opened[key] = TableRows.of(
-                CollectionTables.of(connect(self.connection), self.place_of(rendition))
-            )
+            tables = CollectionTables.of(self._session(), self._place_of(rendition))
+            self._opened[key] = TableRows.of(tables)
         return self._opened[key]
-
-    def place_of(self, rendition: Rendition) -> CollectionPlace:
-        """The tables of a rendition."""
-        declared = declaration_of(self.pipeline.name, rendition, self.declared)
-        return place_of(self.pipeline.name, cast("CollectionDeclaration", declared))
 
     def differences(self, switch: Switch) -> Iterator[RowChange]:
         """See ``Renditions.differences``."""

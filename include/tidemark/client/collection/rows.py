@@ -28,14 +28,16 @@ class Rows(Iterator[pa.RecordBatch]):
         self._name = opened.name
         stack = ExitStack()
         with opened.asking():
-            self.t, lease = _registered(opened, t, stack)
+            when, lease = _registered(opened, t, stack)
             try:
-                rows = opened.rows_at(lease, self.t)
-                self.schema: pa.Schema = rows.schema if schema is None else schema
+                rows = opened.rows_at(lease, when)
+                columns = rows.schema if schema is None else schema
             except BaseException:
                 stack.close()
                 raise
-        self._batches = _batches(opened, lease, lambda: rows.rows(self.t, self.schema))
+        self.t, self.schema = when, columns
+        # Without a reference to this object: one that was forgotten unread gives its time up.
+        self._batches = _batches(opened, lease, lambda: rows.rows(when, columns))
         self._end = finalize(self, stack.close)
 
     def __next__(self) -> pa.RecordBatch:

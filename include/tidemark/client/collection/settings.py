@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from typing import cast
 
+from tidemark.cassandra.session import connect
 from tidemark.client.collection.errors import NotACollection
 from tidemark.client.collection.opened import OpenedCollection
 from tidemark.client.collection.output_view import OutputView
 from tidemark.client.collection.rendition_rows import TableRenditions
 from tidemark.client.settings import control_connection
+from tidemark.collection.tables.layout import CollectionPlace
 from tidemark.connections import CassandraConnection, look_up_environment
 from tidemark.consensus.control_plane import look_at_cluster
 from tidemark.consensus.objects import Consensus
@@ -16,6 +18,7 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.log.bindings.door import Bindings
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.state.control import LogControl
+from tidemark.outputs.model.rendition import Rendition
 from tidemark.outputs.state.output_store import OutputStore
 from tidemark.outputs.state.progress import Progress
 from tidemark.outputs.state.reader_store import ReaderStore
@@ -23,6 +26,8 @@ from tidemark.pipeline.connections import Lookup
 from tidemark.pipeline.loader import find_pipeline
 from tidemark.pipeline.model import Pipeline
 from tidemark.writers.collection.kind import CollectionDeclaration
+from tidemark.writers.collection.places import place_of
+from tidemark.writers.renditions import declaration_of
 
 
 @dataclass(frozen=True)
@@ -54,8 +59,13 @@ class CollectionSettings:
         bindings = Bindings(control, LogFolder(pipeline, self.pipeline.log.path))
         consumers = WriterConsumers(Positions(consensus, pipeline), self.declared.name, {})
         view = OutputView(store, Progress(control, bindings, consumers))
-        renditions = TableRenditions(self.pipeline, self.declared, self.cassandra)
+        renditions = TableRenditions(lambda: connect(self.cassandra), self.place_of)
         return OpenedCollection(view, ReaderStore(store), renditions, who)
+
+    def place_of(self, rendition: Rendition) -> CollectionPlace:
+        """The tables of a rendition. Raises RenditionUnusable."""
+        declared = declaration_of(self.pipeline.name, rendition, self.declared)
+        return place_of(self.pipeline.name, cast("CollectionDeclaration", declared))
 
 
 def collection_settings(name: str, writer: str | None, look_up: Lookup | None) -> CollectionSettings:

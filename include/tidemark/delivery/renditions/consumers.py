@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tidemark.delivery.state.positions import Positions
 from tidemark.log.model.binding import NOTHING_YET
+from tidemark.outputs.model.consumer_name import consumer_name
 from tidemark.outputs.state.progress import ConsumerState
 
 
@@ -24,13 +25,14 @@ class WriterConsumers:
 
     def reached(self, number: int) -> int:
         """See ``Consumers.reached``."""
-        found = self.positions.load(self.writer) if number == 1 else None
+        found = self.positions.load(consumer_name(self.writer, number))
         return found.reached if found else NOTHING_YET
 
     def state(self, number: int) -> ConsumerState:
         """See ``Consumers.state``."""
-        found = self.positions.load(self.writer)
-        if found is None or number != 1:
+        name = consumer_name(self.writer, number)
+        found = self.positions.load(name)
+        if found is None:
             return ConsumerState(code=self.code)
-        acknowledged = tuple(sorted(self.positions.acknowledged(self.writer)))
+        acknowledged = tuple(sorted(self.positions.acknowledged(name)))
         return ConsumerState(found.position, found.reached, found.gate is None, acknowledged, self.code)
