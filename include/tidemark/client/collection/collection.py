@@ -13,7 +13,7 @@ from tidemark.client.collection.errors import ReaderClosed
 from tidemark.client.collection.held_times import HeldTimes
 from tidemark.client.collection.opened import OpenedCollection
 from tidemark.client.collection.rows import Rows
-from tidemark.client.collection.settings import collection_settings
+from tidemark.client.collection.settings import CollectionSettings, collection_settings
 from tidemark.client.collection.times import Time, micros_of
 from tidemark.outputs.state.reader_lease import ReaderLease
 from tidemark.pipeline.connections import Lookup
@@ -51,9 +51,26 @@ class Collection:
         Raises:
             NotACollection: The pipeline has no such collection.
         """
-        settings = collection_settings(pipeline, writer, look_up)
+        self._describe(collection_settings(pipeline, writer, look_up), who)
+
+    def _describe(self, settings: CollectionSettings, who: str) -> None:
         name = (settings.pipeline.name, settings.declared.name)
         self._assemble(name, lambda: settings.open(who))
+
+    @classmethod
+    def of_settings(cls, settings: CollectionSettings, who: str) -> Self:
+        """The collection that the settings describe.
+
+        Args:
+            settings: Its tables and connections.
+            who: See ``Collection``.
+
+        Returns:
+            The collection, not connected yet.
+        """
+        made = cls.__new__(cls)
+        made._describe(settings, who)
+        return made
 
     @classmethod
     def of_opened(cls, opened: OpenedCollection) -> Self:

@@ -54,3 +54,23 @@ class ReaderClosed(CollectionError):
     writer: str
 
     text = "{pipeline}/{writer}: this reader is closed. Nothing was read. Open another one."
+
+
+@with_fields
+class UnknownPin(CollectionError):
+    """No pin has this name."""
+
+    pipeline: str
+    writer: str
+    name: str
+    known: tuple[str, ...]
+
+    @property
+    def pins(self) -> str:
+        """The pins in one line."""
+        return ", ".join(self.known) or "none"
+
+    text = (
+        "{pipeline}/{writer}: there is no pin {name}. Nothing was changed. Pins: {pins}. Readers end by "
+        "themselves: tidemark collection readers {pipeline} {writer}"
+    )

@@ -1,7 +1,7 @@
 """A collection of a pipeline's file, with the connections that its readers need."""
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from tidemark.cassandra.session import connect
 from tidemark.client.collection.errors import NotACollection
@@ -9,6 +9,11 @@ from tidemark.client.collection.opened import OpenedCollection
 from tidemark.client.collection.output_view import OutputView
 from tidemark.client.collection.rendition_rows import TableRenditions
 from tidemark.client.settings import control_connection
+from tidemark.collection.model.key_format import KeyFormat, usual_key_format
+from tidemark.collection.model.keys import key_reader
+from tidemark.collection.model.no_row import NoRow
+from tidemark.collection.tables.codec.python_rows import PythonRows
+from tidemark.collection.tables.errors import KeyRefused
 from tidemark.collection.tables.layout import CollectionPlace
 from tidemark.connections import CassandraConnection, look_up_environment
 from tidemark.consensus.control_plane import look_at_cluster
@@ -61,6 +66,23 @@ class CollectionSettings:
         view = OutputView(store, Progress(control, bindings, consumers))
         renditions = TableRenditions(lambda: connect(self.cassandra), self.place_of)
         return OpenedCollection(view, ReaderStore(store), renditions, who)
+
+    def parse_key(self, text: str) -> dict[str, Any]:
+        """A key from text, as an operator writes it: the value of its only column, or a JSON object.
+
+        Raises KeyRefused.
+        """
+        columns = self.declared.schema_of_rows.key
+        is_object = len(columns) > 1 or (
+            usual_key_format(columns) is KeyFormat.JSON and text.lstrip().startswith("{")
+        )
+        place = place_of(self.pipeline.name, self.declared)
+        try:
+            read = key_reader(columns, KeyFormat.JSON if is_object else KeyFormat.RAW)
+            cells = read(text.encode())
+        except NoRow as error:
+            raise KeyRefused(str(place), str(error), place.key_columns) from None
+        return PythonRows(place).decode_key(cells)
 
     def place_of(self, rendition: Rendition) -> CollectionPlace:
         """The tables of a rendition. Raises RenditionUnusable."""
