@@ -48,6 +48,10 @@ class CollectionReader:
         columns = (*self._place.key_columns, *self._place.data_columns)
         return Selected.of(self._place.rows, columns).schema
 
+    def refuse_other_types(self, schema: pa.Schema) -> None:
+        """Raise UnknownColumn or TypeMismatch for a schema that ``rows`` could not give."""
+        self._selected(schema)
+
     def decode(self, row: VisibleRow) -> PythonRow:
         """A row by column name, the key first."""
         return self._python.decode(row)
