@@ -226,7 +226,7 @@ def bank_environ(bank: Bank) -> dict[str, str]:
 # Handovers, on Cassandra's tables and control plane
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def tables(services: Any) -> Iterator[TablesOfTest]:
     keyspace = f"reading_{uuid4().hex[:8]}"
     yield TablesOfTest(services.session, keyspace)
@@ -305,7 +305,7 @@ def test_19_20_a_stream_through_a_handover_and_a_return_adds_up_to_every_state(
 def test_24_25_a_retired_rendition_s_tables_go_only_after_its_readers(
     consensus: LightweightConsensus, tables: TablesOfTest
 ) -> None:
-    world = ReadingWorld(consensus, TablesOfTest(tables.session, tables.keyspace))
+    world = ReadingWorld(consensus, tables)
     world.step(10, {"a": 1})
     world.build_second({10: {"a": 2}})
     h = world.hand_over(2)
