@@ -199,9 +199,8 @@ def measure_changes(read: Read, first: Load, bindings: int, changes: int) -> Non
         made += changes
     with read.open() as collection, collection.changes(T, timeout=0) as stream:
         taken = list(times_of(stream))
-    print(
-        f"\n| changes of {bindings} bindings with {changes:,} messages | changes/s | of the first |\n|---|---|---|"
-    )
+    print(f"\n| changes of {bindings} bindings with {changes:,} messages | changes/s | of the first |")
+    print("|---|---|---|")
     quarter = max(len(taken) // 4, 1)
     base = 0.0
     for start in range(0, len(taken), quarter):

@@ -1,4 +1,4 @@
-"""The ceiling of a collection's delivery: the same cells, encoded beforehand, from two processes; no Spark."""
+"""The ceiling of a collection's delivery: the same cells, encoded beforehand, written by two processes."""
 
 import time
 from multiprocessing import get_context
@@ -20,11 +20,9 @@ def write(load: Load, partitions: list[int], keyspace: str, port: int, start: An
     """One process: encode, wait for the other one, write."""
     tables = CollectionTables(connect(connection_at(port)), place_in(keyspace))
     rows = rows_of_load(load, load.binding(T), partitions)
-    changed = {(row.shard, row.t, key_bytes(row.key)) for row in rows}
-    cells, changes = (
-        [row_cells(row, key_bytes(row.key)) for row in rows],
-        [change_cells(*one) for one in changed],
-    )
+    places = {(row.shard, row.t, key_bytes(row.key)) for row in rows}
+    cells = [row_cells(row, key_bytes(row.key)) for row in rows]
+    changes = [change_cells(*one) for one in places]
     statements = tables._insert_row, tables._insert_change
     start.wait()
     began = time.monotonic()
