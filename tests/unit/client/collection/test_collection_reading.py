@@ -7,6 +7,7 @@ from tests.support.reading_world import ReadingWorld, accumulated, balances, cou
 
 from tidemark.cassandra.driver import NoHostAvailable
 from tidemark.client.collection.errors import BadTime, CollectionUnreadable, ReaderClosed
+from tidemark.client.collection.times import parse_time
 from tidemark.clock import SECOND
 from tidemark.collection.tables.errors import KeyRefused
 from tidemark.outputs.errors import OutputMissing, Tainted
@@ -435,3 +436,31 @@ def test_a_capability_never_moves_back():
     accounts.hold(20)  # registers again instead
     assert world.held == [20]
     accounts.close()
+
+
+def test_a_forked_process_registers_for_itself_and_leaves_its_parent_s_capability_alone():
+    world = ReadingWorld()
+    world.step(10, {"alice": 1})
+    accounts = world.collection()
+    accounts.get({"id": "alice"}, at=10)
+    (of_parent,) = world.readers.load().capabilities
+    parents_holder = accounts._held._holder
+    accounts._held._process = -1  # as a child finds it
+    accounts.get({"id": "alice"}, at=10)
+    assert len(world.held) == 2
+    accounts.close()
+    assert list(world.readers.load().capabilities) == [of_parent]
+    parents_holder.stop()
+
+
+@pytest.mark.parametrize(
+    ("text", "micros"),
+    [
+        ("0", 0),
+        (" 1794909600000000 ", 1_794_909_600_000_000),
+        ("2026-11-17T10:00:00Z", 1_794_909_600_000_000),
+        ("2026-11-17T11:00:00.000001+01:00", 1_794_909_600_000_001),
+    ],
+)
+def test_times_as_operators_write_them(text, micros):
+    assert parse_time(text) == micros
