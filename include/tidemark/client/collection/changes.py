@@ -170,12 +170,13 @@ class ChangeStream(Iterator[ChangesAt]):
         began = advanced = time.monotonic()
         later = view.advanced()
         while later.frontier <= output.frontier:
-            later.refuse_tainted(later.active)
             now = time.monotonic()
-            if self._timeout is not None and now - began >= self._timeout:
-                if self._until is None:
-                    return None
-                raise NotYet(*self._opened.name, self._until, later.frontier)
+            is_over = self._timeout is not None and now - began >= self._timeout
+            if is_over and self._until is None:
+                return None
+            later.refuse_tainted(later.active)
+            if is_over:
+                raise NotYet(*self._opened.name, self._until or 0, later.frontier)
             lease.check()
             left = POLL if self._timeout is None else min(POLL, self._timeout - (now - began))
             if self._closed.wait(max(left, 0)):

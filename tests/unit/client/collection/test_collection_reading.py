@@ -234,6 +234,9 @@ def test_a_tainted_rendition_answers_below_its_frontier_and_says_why_not_beyond(
             next(stream)
         with pytest.raises(ReaderClosed):
             next(stream)
+        assert [one.t for one in accounts.changes(0, timeout=0)] == [10]
+        with pytest.raises(Tainted):
+            list(accounts.changes(0, until=20, timeout=0))
 
 
 def test_a_cluster_that_does_not_answer_is_an_error_of_the_collection():
