@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from typing import Any, NamedTuple, Self
 
+from tidemark.client.collection.ending import Ending
 from tidemark.client.collection.errors import ReaderClosed
 from tidemark.client.collection.opened import OpenedCollection
 from tidemark.client.collection.rendition_rows import RowChange
@@ -45,6 +46,10 @@ class ChangesAt(Iterator[Change]):
     def __init__(self, t: int, changes: Iterator[RowChange]) -> None:
         self.t, self._changes = t, changes
 
+    def skip(self) -> None:
+        """Leave out what is left."""
+        self._changes = iter(())
+
     def __next__(self) -> Change:
         row, diff = next(self._changes)
         return Change(row, self.t, diff)
@@ -64,9 +69,11 @@ class ChangeStream(Iterator[ChangesAt]):
         self.through = after
         self._opened, self._until, self._timeout = opened, until, timeout
         self._closed, self._turn = threading.Event(), threading.Lock()
-        self._steps = self._run()
+        held = ExitStack()
         with opened.asking():
-            next(self._steps)  # registers, or raises
+            output, lease = _begun(opened, after, held)
+        self._ending = Ending(self, held.close)
+        self._steps = self._run(output, lease)
 
     def __next__(self) -> ChangesAt:
         with self._turn:
@@ -75,9 +82,11 @@ class ChangeStream(Iterator[ChangesAt]):
             try:
                 found = next(self._steps)
             except StopIteration:
+                self._ending.now()
                 raise
             except BaseException:
                 self._closed.set()
+                self._ending.now()
                 raise
         if found is None:
             raise ReaderClosed(*self._opened.name)
@@ -91,7 +100,7 @@ class ChangeStream(Iterator[ChangesAt]):
         """End the stream. A call that waits in another thread raises ``ReaderClosed``."""
         self.end()
         with self._turn:
-            self._steps.close()
+            self._ending.now()
 
     def __enter__(self) -> Self:
         return self
@@ -99,26 +108,14 @@ class ChangeStream(Iterator[ChangesAt]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _run(self) -> Generator[ChangesAt | None]:
-        opened, after = self._opened, self.through
-        output = opened.view.covering(after)
-        with ExitStack() as held:
-            try:
-                reader = held_reader(opened.readers, after + 1, opened.who, opened.term)
-                lease = held.enter_context(reader)
-            except Forgotten as forgotten:
-                raise Forgotten(*opened.name, after, forgotten.since) from None
-            held.enter_context(opened.asking(lease))
-            check_followable(output, lease.check(), after, lease.since, opened.readers.clock())
-            if after >= output.frontier and after != lease.since:
-                output.resolve(after)
-            yield None
-            moved = time.monotonic()
+    def _run(self, output: Output, lease: ReaderLease) -> Generator[ChangesAt | None]:
+        moved = time.monotonic()
+        with self._opened.asking(lease):
             while True:
                 for found in self._readable(output, lease):
                     lease.check()
                     yield found
-                    found._changes = iter(())
+                    found.skip()
                     self.through = found.t
                     moved = self._move(lease, moved)
                 self.through = max(self.through, self._end(output) - 1)
@@ -186,3 +183,20 @@ class ChangeStream(Iterator[ChangesAt]):
             else:
                 later = view.beyond(later)
         return later
+
+
+def _begun(opened: OpenedCollection, after: int, held: ExitStack) -> tuple[Output, ReaderLease]:
+    """A reader of the changes after a time, and an output to begin with."""
+    output = opened.view.covering(after)
+    try:
+        lease = held.enter_context(held_reader(opened.readers, after + 1, opened.who, opened.term))
+    except Forgotten as forgotten:
+        raise Forgotten(*opened.name, after, forgotten.since) from None
+    try:
+        check_followable(output, lease.check(), after, lease.since, opened.readers.clock())
+        if after >= output.frontier and after != lease.since:
+            output.resolve(after)
+    except BaseException:
+        held.close()
+        raise
+    return output, lease

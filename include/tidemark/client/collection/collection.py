@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 from tidemark.client.collection.changes import ChangeStream
+from tidemark.client.collection.ending import Ending
 from tidemark.client.collection.errors import ReaderClosed
 from tidemark.client.collection.held_times import HeldTimes
 from tidemark.client.collection.opened import OpenedCollection
@@ -88,7 +89,7 @@ class Collection:
 
     def _assemble(self, name: tuple[str, str], opening: Opening) -> None:
         self._name, self._opening = name, opening
-        self._parts: tuple[OpenedCollection, HeldTimes] | None = None
+        self._parts: tuple[OpenedCollection, HeldTimes, Ending] | None = None
         self._streams: WeakSet[Rows | ChangeStream] = WeakSet()
         self._is_closed = False
 
@@ -200,23 +201,24 @@ class Collection:
         for stream in list(self._streams):
             stream.close()
         if self._parts is not None:
-            self._parts[1].close()
+            self._parts[2].now()
 
     @property
     def _opened(self) -> OpenedCollection:
-        return self._both[0]
+        return self._all_parts[0]
 
     @property
     def _held(self) -> HeldTimes:
-        return self._both[1]
+        return self._all_parts[1]
 
     @property
-    def _both(self) -> tuple[OpenedCollection, HeldTimes]:
+    def _all_parts(self) -> tuple[OpenedCollection, HeldTimes, Ending]:
         if self._is_closed:
             raise ReaderClosed(*self._name)
         if self._parts is None:
             opened = self._opening()
-            self._parts = opened, HeldTimes(opened)
+            held = HeldTimes(opened)
+            self._parts = opened, held, Ending(self, held.close)
         return self._parts
 
     def __enter__(self) -> Self:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Self
-from weakref import finalize
 
 import pyarrow as pa
 
+from tidemark.client.collection.ending import Ending
 from tidemark.client.collection.errors import ReaderClosed
 from tidemark.client.collection.opened import OpenedCollection, newest_time
 from tidemark.outputs.reader_errors import Forgotten
@@ -38,16 +38,15 @@ class Rows(Iterator[pa.RecordBatch]):
         self.t, self.schema = when, columns
         # Without a reference to this object: one that was forgotten unread gives its time up.
         self._batches = _batches(opened, lease, lambda: rows.rows(when, columns))
-        self._end = finalize(self, stack.close)
+        self._ending = Ending(self, stack.close)
 
     def __next__(self) -> pa.RecordBatch:
-        if not self._end.alive:
+        if self._ending.is_over:
             raise ReaderClosed(*self._name)
         try:
             return next(self._batches)
         except BaseException:
-            self._end()
-            self._batches = iter(())
+            self._ending.now()
             raise
 
     def read_all(self) -> pa.Table:
@@ -56,7 +55,7 @@ class Rows(Iterator[pa.RecordBatch]):
 
     def close(self) -> None:
         """Give the time up. What is left is not read."""
-        self._end()
+        self._ending.now()
 
     def __enter__(self) -> Self:
         return self

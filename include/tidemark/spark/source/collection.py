@@ -119,13 +119,21 @@ class CollectionDataSource(DataSource):
     cores: ClassVar[int] = 2
 
     def __init__(self, options: Any) -> None:
-        settings, at = _wanted(self.registered, options)
-        self._read = CollectionRead.of(settings, at)
+        self._options = dict(options)
+        self._opened: CollectionRead | None = None
 
     @classmethod
     def name(cls) -> str:
         """The format's name."""
         return NAME
+
+    @property
+    def _read(self) -> CollectionRead:
+        """What is read, with its time held. Spark pickles it with the source once the schema was asked for,
+        so that all actions of a plan read one time."""
+        if self._opened is None:
+            self._opened = CollectionRead.of(*_wanted(self.registered, self._options))
+        return self._opened
 
     def schema(self) -> "StructType":
         """The columns of the key, then the others, by their CQL types."""

@@ -1,9 +1,11 @@
 """A collection read as of any time: worked example 3.1, times that are refused, and what a reader holds."""
 
+import gc
 from datetime import UTC, datetime
 
 import pytest
 from tests.support.reading_world import ReadingWorld, accumulated, balances, counted, emitted
+from tests.support.waiting import wait_until
 
 from tidemark.cassandra.driver import NoHostAvailable
 from tidemark.client.collection.errors import BadTime, CollectionUnreadable, ReaderClosed
@@ -315,7 +317,19 @@ def test_rows_hold_their_time_until_they_are_read_or_closed():
         unread = accounts.rows(10)
         assert world.held == [10]
         del unread
-        assert world.held == []
+        wait_until(lambda: world.held == [], what="the end of what was forgotten")
+
+
+def test_readers_that_were_forgotten_end_in_a_thread_of_their_own():
+    world = ReadingWorld()
+    world.step(10, {"alice": 1})
+    accounts = world.collection()
+    accounts.get({"id": "alice"})
+    next(accounts.changes(0))
+    assert len(world.held) == 2
+    del accounts
+    gc.collect()
+    wait_until(lambda: world.held == [], what="the end of what was forgotten")
 
 
 def test_closing_a_collection_ends_everything_that_was_opened_from_it():
