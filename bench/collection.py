@@ -125,7 +125,7 @@ def measure_get(read: Read, load: Load) -> None:
     bare = read.session.prepare(
         f"SELECT {columns} FROM {place} WHERE id = ? AND t <= ? ORDER BY t DESC LIMIT 1"
     )
-    chance, at = random.Random(1), T + STEP // 2
+    chance, at = random.Random(1), T
     keys = [f"account-{chance.randrange(load.keys):08d}" for _ in range(GETS)]
     with read.open() as collection:
         ways: dict[str, Callable[[str], Any]] = {
@@ -170,7 +170,7 @@ def bare_scan(read: Read, where: str, values: tuple[Any, ...]) -> int:
 
 def measure_rows(read: Read) -> None:
     """All rows as of a time, in turns with a bare scan that asks for the same rows."""
-    at = T + STEP // 2
+    at = T
     newest = "AND t <= ? PER PARTITION LIMIT 1 ALLOW FILTERING"
     with read.open() as collection:
         ways: dict[str, Callable[[], int]] = {
