@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from tidemark.delivery.state.positions import Positions
 from tidemark.log.model.binding import NOTHING_YET
-from tidemark.outputs.model.consumer_name import consumer_name
 from tidemark.outputs.state.progress import ConsumerState
 
 
@@ -25,14 +24,13 @@ class WriterConsumers:
 
     def reached(self, number: int) -> int:
         """See ``Consumers.reached``."""
-        found = self.positions.load(consumer_name(self.writer, number))
+        found = self.positions.load(self.writer) if number == 1 else None
         return found.reached if found else NOTHING_YET
 
     def state(self, number: int) -> ConsumerState:
         """See ``Consumers.state``."""
-        name = consumer_name(self.writer, number)
-        found = self.positions.load(name)
-        if found is None:
+        found = self.positions.load(self.writer)
+        if found is None or number != 1:
             return ConsumerState(code=self.code)
-        acknowledged = tuple(sorted(self.positions.acknowledged(name)))
+        acknowledged = tuple(sorted(self.positions.acknowledged(self.writer)))
         return ConsumerState(found.position, found.reached, found.gate is None, acknowledged, self.code)
