@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import pyarrow.parquet as pq
 import pytest
+from kafka.errors import KafkaError
 from tests.support.services.expiry_runs import ExpiryRuns, day, expired
 from tests.support.services.follow_runs import FollowProcess, FollowRuns, given_followed, publish_beside
 from tests.support.services.journal_histories import History
@@ -139,7 +140,7 @@ class FollowCampaign:
                 try:
                     what()
                     self._count(what.__name__, 1)
-                except TidemarkError as error:
+                except (TidemarkError, KafkaError) as error:
                     # A service may be dead at this moment: only the state at the end counts.
                     self._count(f"{what.__name__} refused: {type(error).__name__}", 1)
                 except Exception as error:
