@@ -1,6 +1,7 @@
 """Tidemark keeps a journal that lives in Kafka durable and queryable in Cassandra.
 
 ``tidemark.Journal`` and ``tidemark.AsyncJournal`` append to such a journal and read it (``Event``).
+``tidemark.Collection`` and ``tidemark.AsyncCollection`` read a collection as of any time.
 ``tidemark.Work`` and ``tidemark.AsyncWork`` insert entries into a work journal and process them
 (``WorkItem``, ``WorkEntry``). All of them are imported on first use.
 """
@@ -11,6 +12,8 @@ from tidemark.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from tidemark.client.async_journal import AsyncJournal
+    from tidemark.client.collection.async_collection import AsyncCollection
+    from tidemark.client.collection.collection import Collection
     from tidemark.client.events import Event
     from tidemark.client.journal import Journal
     from tidemark.work.async_client import AsyncWork
@@ -18,13 +21,25 @@ if TYPE_CHECKING:
     from tidemark.work.client import Work
     from tidemark.work.model.entry_view import WorkEntry
 
-__all__ = ["AsyncJournal", "AsyncWork", "Event", "Journal", "Work", "WorkEntry", "WorkItem"]
+__all__ = [
+    "AsyncCollection",
+    "AsyncJournal",
+    "AsyncWork",
+    "Collection",
+    "Event",
+    "Journal",
+    "Work",
+    "WorkEntry",
+    "WorkItem",
+]
 
 __getattr__ = lazy_exports(
     __name__,
     {
+        "AsyncCollection": "client.collection.async_collection",
         "AsyncJournal": "client.async_journal",
         "AsyncWork": "work.async_client",
+        "Collection": "client.collection.collection",
         "Event": "client.events",
         "Journal": "client.journal",
         "Work": "work.client",

@@ -16,6 +16,7 @@ from tests.support.journal_samples import KEY, TOPIC, kafka_record
 from tests.support.memory_journal import MemoryJournal, MemoryTables, Write
 
 from tidemark.client.journal import Journal
+from tidemark.client.tables.active_tables import FixedTables
 from tidemark.client.tail.head_cache import CacheBounds
 from tidemark.client.tail.journal_tail import JournalTail
 from tidemark.journal.action import Action, Append, Delete, Mark, Purge
@@ -220,9 +221,9 @@ class World:
     def client(self, bounds: CacheBounds = NO_CACHE, **options: Any) -> Journal:
         """A client of its own, without a cache of the tail unless bounds are given."""
         journal = Journal.__new__(Journal)
-        options = {"segment_size": self.segment_size, "guard": self, **options}
         tail = JournalTail(TOPIC, MemorySource(self), bounds, 10)
-        journal._assemble(TOPIC, self, self, tail, origin="here", **options)
+        tables = FixedTables(self, self.segment_size)
+        journal._assemble(TOPIC, self, tables, tail, origin="here", **{"guard": self, **options})
         return journal
 
     def check(self, key: str) -> None:

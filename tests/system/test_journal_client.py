@@ -32,7 +32,7 @@ from tidemark.client.errors import (
     TailUnreadable,
 )
 from tidemark.client.events import JournalEvent, Metadata
-from tidemark.client.journal_tables import CassandraTables
+from tidemark.client.tables.journal_tables import CassandraTables
 from tidemark.connections import CassandraConnection, Connections, KafkaConnection
 from tidemark.embedded.ports import LOOPBACK, free_port
 from tidemark.journal.codec.record import write_action

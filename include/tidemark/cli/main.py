@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import typer
 
+from tidemark.cli.collection.main import app as collection
 from tidemark.cli.dead_letters import app as dead_letters
 from tidemark.cli.gate import app as gate
 from tidemark.cli.journal.main import app as journal
@@ -54,6 +55,7 @@ app.add_typer(
     name="journal",
     help="Journals: append, read, verify, diff, history, expired, check, take-over, hand-back, …",
 )
+app.add_typer(collection, name="collection", help="Collections: get, rows, changes; readers, pin, unpin.")
 app.add_typer(topics, name="topics", help="Kafka topics of a pipeline: create.")
 app.add_typer(work, name="work", help="Work journals: insert, claim, done, dead letters, figures.")
 app.add_typer(services, name="services", help="Kafka, Cassandra, Spark and Airflow on this machine.")

@@ -15,11 +15,10 @@ from weakref import WeakSet
 from tidemark.client.actions import Checks
 from tidemark.client.errors import Conflict, Misplaced, NotSent, TopicUnconfirmed
 from tidemark.client.events import Event, JournalEvent
-from tidemark.client.journal_tables import CassandraTables
 from tidemark.client.producer import ActionSender, sent_version
 from tidemark.client.reader import EntityReader, EntityStanding, Tail
 from tidemark.client.settings import JournalSettings, declare, settings_of
-from tidemark.client.table_events import ReadableTables
+from tidemark.client.tables.active_tables import ActiveTables, TablesInUse, UsedTables
 from tidemark.client.tail.head_cache import CACHE_BYTES, CACHE_RECORDS, CacheBounds, CacheInfo
 from tidemark.client.tail.journal_tail import JournalTail, KafkaTailSource
 from tidemark.client.topic_identity import Guard, TopicGuard, Unguarded
@@ -28,7 +27,6 @@ from tidemark.client.topic_record import ControlLedger, ControlPlane
 from tidemark.clock import wall_clock_millis
 from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.journal.action import Action, Delete, Mark, Purge
-from tidemark.journal.segments import DEFAULT_SEGMENT_SIZE
 from tidemark.kafka.producer import Placed
 from tidemark.pipeline.connections import Lookup
 from tidemark.pipeline.model import Isolation
@@ -128,6 +126,8 @@ class Journal:
     ) -> Self:
         """The journal that a pipeline replicates, configured by the pipeline's file.
 
+        It reads the tables of the writer's active rendition, and asks every 10 seconds which one that is.
+
         Args:
             name: The pipeline's name.
             topic: One of its topics; required where it has several.
@@ -193,13 +193,12 @@ class Journal:
         bounds = Checks(topic).bounds(bounds)
         source = KafkaTailSource(topic, kafka, settings.isolation.value, patience)
         tail = JournalTail(topic, source, bounds, patience)
-        tables = CassandraTables(topic, settings.cassandra, settings.declared)
+        tables = ActiveTables(topic, settings.cassandra, settings.declared, settings.ask_active)
         control = settings.control or ControlPlane(settings.cassandra, None)
         ledger = ControlLedger(topic, control, settings.declared, tables)
         topics = KafkaTopics(topic, kafka, patience)
         guard = TopicGuard(topic, settings.declared.keyspace, topics, ledger)
-        sender, size = ActionSender(topic, kafka, patience), settings.declared.segment_size
-        self._assemble(topic, sender, tables, tail, correlate, origin, guard, size)
+        self._assemble(topic, ActionSender(topic, kafka, patience), tables, tail, correlate, origin, guard)
         self._settings = (settings, correlate, origin, patience, bounds)
         _journals.add(self)
 
@@ -213,20 +212,34 @@ class Journal:
         self,
         topic: str,
         sender: Sending,
-        tables: ReadableTables,
+        tables: TablesInUse,
         tail: ClosableTail,
         correlate: bool = True,
         origin: str | None = None,
         guard: Guard | None = None,
-        segment_size: int = DEFAULT_SEGMENT_SIZE,
     ) -> None:
-        self._topic, self._sender, self._tail = topic, sender, tail
+        self._topic, self._sender, self._tail, self._tables = topic, sender, tail, tables
         self._guard = guard or Unguarded()
         self._checks = Checks(topic)
         self._origin = self._checks.origin(socket.gethostname() if origin is None else origin)
-        self._reader = EntityReader(
-            topic, tables, tail, self._mark, self._guard, correlate=correlate, segment_size=segment_size
-        )
+        self._correlate = correlate
+        self._reads: tuple[UsedTables, EntityReader] | None = None
+
+    def _reader(self, key: str) -> EntityReader:
+        """Reads from the tables of the rendition that is active now."""
+        used, reads = self._tables.now(key), self._reads
+        if reads is None or reads[0] != used:
+            reader = EntityReader(
+                self._topic,
+                used.tables,
+                self._tail,
+                self._mark,
+                self._guard,
+                correlate=self._correlate,
+                segment_size=used.segment_size,
+            )
+            reads = self._reads = used, reader
+        return reads[1]
 
     @property
     def topic(self) -> str:
@@ -296,7 +309,7 @@ class Journal:
 
     def _standing(self, key: str) -> EntityStanding | None:
         """The entity's state. Raises ``Misplaced`` where replication would stop at a record of this key."""
-        standing = self._reader.standing(key)
+        standing = self._reader(key).standing(key)
         if standing and standing.kept not in (None, standing.partition):
             raise Misplaced(self._topic, key, standing.kept or 0, standing.partition)
         return standing
@@ -366,7 +379,10 @@ class Journal:
             TopicRecreated: The topic was deleted and created again.
         """
         key = self._checks.key(key)
-        return self._reader.read(key, self._checks.number(key, from_seq_nr, "`from_seq_nr`"))
+        return self._read(key, self._checks.number(key, from_seq_nr, "`from_seq_nr`"))
+
+    def _read(self, key: str, first: int) -> Generator[JournalEvent]:
+        yield from self._reader(key).read(key, first)
 
     def pointer(self, key: str) -> int | None:
         """The sequence number of the entity's last event.
@@ -380,7 +396,8 @@ class Journal:
         Raises:
             See ``read``.
         """
-        standing = self._reader.standing(self._checks.key(key))
+        key = self._checks.key(key)
+        standing = self._reader(key).standing(key)
         return None if standing is None else standing.seq_nr
 
     def cache_info(self) -> CacheInfo:

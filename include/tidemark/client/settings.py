@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from tidemark.client.errors import NotAJournal
+from tidemark.client.tables.active_tables import AskActive, ask_active
 from tidemark.client.topic_record import ControlPlane
 from tidemark.connections import (
     CONTROL,
@@ -32,6 +33,7 @@ class JournalSettings:
         isolation: Whether a read sees records of open transactions.
         control: The control plane that knows which topic was bound; None: the one in the cluster of the
             tables, for any pipeline.
+        ask_active: Asks for the active rendition of the pipeline's writer; None without a pipeline.
     """
 
     topic: str
@@ -40,6 +42,7 @@ class JournalSettings:
     declared: JournalDeclaration
     isolation: Isolation
     control: ControlPlane | None = None
+    ask_active: AskActive | None = None
 
 
 def declare(keyspace: str, tables: Mapping[str, str] | None, consistency: str) -> JournalDeclaration:
@@ -59,18 +62,19 @@ def settings_of(name: str, topic: str | None, writer: str | None, look_up: Looku
     chosen = _topic(pipeline, topic)
     journal = _writer(pipeline, chosen, writer)
     look_up = look_up or look_up_environment
-    kafka = pipeline.source.kafka
+    kafka, control = pipeline.source.kafka, control_connection(look_up, journal.connection)
     return JournalSettings(
         chosen,
         KafkaConnection.from_airflow(kafka.connection, look_up(kafka.connection)),
         CassandraConnection.from_airflow(journal.connection, look_up(journal.connection)),
         journal,
         kafka.isolation,
-        ControlPlane(_control(look_up, journal.connection), pipeline.name),
+        ControlPlane(control, pipeline.name),
+        ask_active(pipeline, journal, control),
     )
 
 
-def _control(look_up: Lookup, beside: str) -> CassandraConnection:
+def control_connection(look_up: Lookup, beside: str) -> CassandraConnection:
     """The control plane's connection; where it is not configured, the connection of the tables."""
     try:
         return CassandraConnection.from_airflow(CONTROL, look_up(CONTROL))

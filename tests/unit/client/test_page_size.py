@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tidemark.client.page_size import FEWEST_ROWS, FIRST_ROWS, MOST_ROWS, PAGE_BYTES, rows_of_page
+from tidemark.client.tables.page_size import FEWEST_ROWS, FIRST_ROWS, MOST_ROWS, PAGE_BYTES, rows_of_page
 
 pytestmark = pytest.mark.unit
 

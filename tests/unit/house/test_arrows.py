@@ -70,6 +70,8 @@ MAY_IMPORT = {
         "delivery",
         "journal_tables",
         "writers",
+        "collection",
+        "outputs",
     },
     "expiry": LEAVES
     | {

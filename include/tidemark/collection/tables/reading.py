@@ -21,7 +21,7 @@ from tidemark.cassandra.scan.raw_pages import Encoded, bind_values
 from tidemark.cassandra.scan.table_scan import Part, ScanSettings, scan_extract
 from tidemark.collection.model.row import CollectionRow
 from tidemark.collection.tables.codec.cells import StoredRows
-from tidemark.collection.tables.codec.python_rows import PythonRow, PythonRows
+from tidemark.collection.tables.codec.python_rows import PythonRow, PythonRows, VisibleRow
 from tidemark.collection.tables.identity import identify
 from tidemark.collection.tables.layout import GONE
 from tidemark.collection.tables.scanning import newest_up_to, scan_rows, whole_ring, whole_rows
@@ -41,6 +41,20 @@ class CollectionReader:
         self._profile = tables.session.execution_profile_clone_update(
             EXEC_PROFILE_DEFAULT, row_factory=tuple_factory
         )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of ``rows`` with their usual types: the key's, then the others."""
+        columns = (*self._place.key_columns, *self._place.data_columns)
+        return Selected.of(self._place.rows, columns).schema
+
+    def refuse_other_types(self, schema: pa.Schema) -> None:
+        """Raise UnknownColumn or TypeMismatch for a schema that ``rows`` could not give."""
+        self._selected(schema)
+
+    def decode(self, row: VisibleRow) -> PythonRow:
+        """A row by column name, the key first."""
+        return self._python.decode(row)
 
     def get(self, key: Mapping[str, Any], at: int) -> PythonRow | None:
         """The row of a key as of a time; None where there is none. Raises KeyRefused."""

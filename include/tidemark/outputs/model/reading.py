@@ -6,7 +6,7 @@ refusal is a typed error; a wrong answer is not possible. Nothing here reads row
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tidemark.outputs.model.capability import Capability
 from tidemark.outputs.model.output import Output
@@ -51,23 +51,57 @@ def check_followable(output: Output, capability: Capability, after: int, since: 
         raise Forgotten(output.pipeline, output.writer, after, first)
 
 
+class Switch(NamedTuple):
+    """A handover: the changes at ``h`` are what ``after`` has at it, less what ``before`` had before it."""
+
+    h: int
+    before: Rendition
+    after: Rendition
+
+
+class Span(NamedTuple):
+    """Times from ``first`` (included) to ``end`` (excluded) whose changes are those of one rendition."""
+
+    first: int
+    end: int
+    rendition: Rendition
+
+
+def course(output: Output, after: int, end: int | None = None) -> Iterator[Switch | Span]:
+    """Where the changes after a time come from, in the order of their times.
+
+    Updates of an old rendition from a handover on are never forwarded: the new one contains their messages.
+
+    Args:
+        output: The output, as it was at any moment.
+        after: The changes continue the state at this time.
+        end: The changes end before this time, and before the frontier in any case.
+    """
+    previous: Rendition | None = None
+    for begin, until, number in output.intervals:
+        until = until if end is None else min(until, end)
+        rendition, first = output.rendition(number), max(begin, after + 1)
+        if first < until:
+            if previous is not None and first == begin:
+                yield Switch(begin, previous, rendition)
+                first = begin + 1
+            if first < until:
+                yield Span(first, until, rendition)
+        previous = rendition
+
+
 def changes(output: Output, rows: CollectionRows, after: int) -> Iterator[RowUpdate]:
     """The updates after a time and before the frontier, in the order of their times.
 
-    Added to the state at ``after`` they give the state at every later time. At a handover at *h* they are the
-    difference between the new rendition at *h* and the old one before *h*. Updates of the old one from *h* on
-    are never forwarded: the new one contains their messages.
+    Added to the state at ``after`` they give the state at every later time. This one keeps whole states in
+    memory: it says what readers of tables have to give.
     """
-    previous: Rendition | None = None
-    for begin, end, number in output.intervals:
-        rendition, first = output.rendition(number), max(begin, after + 1)
-        if first < end:
-            if previous is not None and first == begin:
-                before, at = rows.state(previous, begin - 1), rows.state(rendition, begin)
-                yield from difference(begin, before, at)
-                first = begin + 1
-            yield from rows.updates(rendition, first, end)
-        previous = rendition
+    for step in course(output, after):
+        if isinstance(step, Switch):
+            before, at = rows.state(step.before, step.h - 1), rows.state(step.after, step.h)
+            yield from difference(step.h, before, at)
+        else:
+            yield from rows.updates(step.rendition, step.first, step.end)
 
 
 def activity(output: Output) -> list[RowUpdate]:

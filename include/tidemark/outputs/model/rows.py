@@ -40,6 +40,12 @@ def output_from_rows(pipeline: str, writer: str, rows: Mapping[str, str]) -> Out
     return Output(pipeline, writer, head["frontier"], head["next"], renditions, handovers)
 
 
+def frontier_of(head: str) -> int:
+    """The frontier in the row ``head`` of an output."""
+    frontier: int = json.loads(head)["frontier"]
+    return frontier
+
+
 def reader_row(reader: str) -> str:
     """The name of the row that has a reader."""
     return f"{READER}{shard_of(reader.encode(), READER_ROWS):02d}"

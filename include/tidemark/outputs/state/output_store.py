@@ -15,7 +15,7 @@ from tidemark.outputs.errors import CreatedOtherwise, OutputMissing
 from tidemark.outputs.model.lifecycle import RenditionProposal, refuse_unsigned
 from tidemark.outputs.model.output import Output
 from tidemark.outputs.model.rendition import Rendition, RenditionState
-from tidemark.outputs.model.rows import changed_rows, output_from_rows, output_rows
+from tidemark.outputs.model.rows import HEAD, changed_rows, frontier_of, output_from_rows, output_rows
 from tidemark.outputs.settings import changed_settings
 
 Answer = TypeVar("Answer")
@@ -39,6 +39,13 @@ class OutputStore:
     def require(self) -> Output:
         """The output as it is now; raises ``OutputMissing`` before its first rendition."""
         return self._required(self.load())
+
+    def frontier(self) -> int:
+        """The frontier, or one of a moment ago: cheap, for readers that wait. Raises ``OutputMissing``."""
+        rows = self.consensus.committed(self.key, [HEAD]).rows
+        if HEAD not in rows:
+            raise OutputMissing(self.pipeline, self.writer)
+        return frontier_of(rows[HEAD])
 
     def create(self, first: RenditionProposal) -> Output:
         """Create the output with its first rendition, which readers use from its ``since`` on.

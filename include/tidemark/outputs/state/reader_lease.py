@@ -10,7 +10,7 @@ away. This module reads no rows. A read that ends within a fixed term needs no r
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from os import getpid
 from typing import TypeVar
@@ -19,7 +19,7 @@ from uuid import uuid4
 from tidemark.clock import SECOND
 from tidemark.consensus.lease_holder import RENEWALS, holding
 from tidemark.outputs.model.capability import Capability
-from tidemark.outputs.reader_errors import ReaderExpired
+from tidemark.outputs.reader_errors import ReaderExpired, ReaderNameTaken
 from tidemark.outputs.state.reader_store import ReaderStore
 
 TERM = 600 * SECOND
@@ -118,6 +118,22 @@ class ReaderLease:
     def _expired(self) -> ReaderExpired:
         outputs = self._store.outputs
         return ReaderExpired(outputs.pipeline, outputs.writer, self._held.reader)
+
+
+def held_for_term(store: ReaderStore, reader: str, t: int, who: str, term: int) -> Capability:
+    """A capability that ends by itself, for reads that no process stands behind.
+
+    All callers with the same ``reader`` share it: each gives it another whole term. Raises ``Forgotten``
+    below ``since``.
+    """
+    while True:
+        with suppress(ReaderExpired):
+            return store.renew(reader, term)
+        store.expire()  # one whose term is over keeps its name until it is removed
+        capability = replace(new_capability(store, t, who, term), reader=reader)
+        with suppress(ReaderNameTaken):  # another caller was faster
+            store.register(capability)
+            return capability
 
 
 @contextmanager

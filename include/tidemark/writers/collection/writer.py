@@ -15,7 +15,6 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from tidemark.cassandra.replication import Copies
 from tidemark.collection.model.envelopes.envelope import EnvelopeName
 from tidemark.collection.model.row_digests import digests_of, no_digests
 from tidemark.collection.model.rows import BadRow, RowBatch, RowRules, rows_of
@@ -42,6 +41,7 @@ from tidemark.writers.collection.compacted import POLICY, refusal_of
 from tidemark.writers.collection.errors import TablesNotEmpty
 from tidemark.writers.collection.key_places import KeyPlaces
 from tidemark.writers.collection.kind import CollectionDeclaration
+from tidemark.writers.collection.places import place_of
 from tidemark.writers.collection.target import CollectionTarget
 from tidemark.writers.shares import chunks, of_share, parts_by_partition
 
@@ -222,18 +222,7 @@ class CollectionWriter(Writer):
     @property
     def place(self) -> CollectionPlace:
         """The tables."""
-        declared, copies = self.declared, None
-        if declared.replication:
-            copies = Copies(declared.replication.strategy, declared.replication.factors)
-        return CollectionPlace(
-            self.pipeline,
-            self.name,
-            declared.keyspace,
-            declared.table_name,
-            declared.schema_of_rows,
-            declared.consistency,
-            copies,
-        )
+        return place_of(self.pipeline, self.declared)
 
     @property
     def target(self) -> CollectionTarget:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.unit
 def test_before_its_first_rendition_there_is_no_output():
     store = OutputStoreWorld().store
     assert store.load() is None
-    for use in (store.require, lambda: store.change(lambda output: output)):
+    for use in (store.require, store.frontier, lambda: store.change(lambda output: output)):
         with pytest.raises(OutputMissing):
             use()
 
@@ -34,6 +34,11 @@ def test_the_first_rendition_is_active_from_its_since_on():
     output = store.create(replace(FIRST, since=7))
     assert (output.frontier, output.active.number, output.handovers[0].h) == (7, 1, 7)
     assert store.load() == output
+
+
+def test_the_frontier_is_read_without_the_rest():
+    world = OutputStoreWorld.handed_over()
+    assert world.store.frontier() == world.output.frontier
 
 
 def test_creating_again_changes_nothing():

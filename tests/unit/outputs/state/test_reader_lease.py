@@ -14,7 +14,13 @@ from tidemark.consensus.objects import Undecided
 from tidemark.outputs.model.capability import GRACE, Capability
 from tidemark.outputs.model.reading import check_readable
 from tidemark.outputs.reader_errors import CapabilityMovedBack, Forgotten, ReaderExpired
-from tidemark.outputs.state.reader_lease import TERM, ReaderLease, held_reader, new_capability
+from tidemark.outputs.state.reader_lease import (
+    TERM,
+    ReaderLease,
+    held_for_term,
+    held_reader,
+    new_capability,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -202,3 +208,33 @@ def test_a_read_is_repeated_where_the_reader_moves_on_during_it():
 
     assert lease.while_held(read) == 30
     assert seen == [20, 30]
+
+
+# for a term, without a process
+
+
+def test_reads_of_one_time_share_a_capability_that_ends_by_itself():
+    world = OutputStoreWorld.begun()
+    first = held_for_term(world.readers, "spark-20", 20, "a test", TERM)
+    world.clock.pass_seconds(60)
+    second = held_for_term(world.readers, "spark-20", 20, "another test", TERM)
+    assert [one.reader for one in held(world)] == ["spark-20"]
+    assert second.deadline == first.deadline + 60 * SECOND
+    assert first.who.startswith("a test on ")
+
+
+def test_a_capability_whose_term_is_over_begins_again():
+    world = OutputStoreWorld.begun()
+    held_for_term(world.readers, "spark-20", 20, "a test", TERM)
+    world.clock.pass_seconds((TERM + GRACE) / SECOND)
+    again = held_for_term(world.readers, "spark-20", 20, "a test", TERM)
+    assert held(world) == [again]
+    assert again.is_usable_at(world.clock())
+
+
+def test_a_time_below_since_is_not_held_for_a_term():
+    world = OutputStoreWorld.handed_over()
+    world.retire(1)
+    with pytest.raises(Forgotten):
+        held_for_term(world.readers, "spark-40", 40, "a test", TERM)
+    assert held(world) == []

@@ -13,7 +13,7 @@ from tidemark.cassandra.driver import ConsistencyLevel, PreparedStatement, Sessi
 from tidemark.cassandra.failures import FAILURES
 from tidemark.cassandra.session import CassandraUnreachable, connect
 from tidemark.client.errors import TablesUnreadable
-from tidemark.client.page_size import rows_of_page
+from tidemark.client.tables.page_size import rows_of_page
 from tidemark.connections import CassandraConnection
 from tidemark.journal.head import Head
 from tidemark.journal.segments import head_segments

@@ -1,0 +1,1 @@
+"""``tidemark collection``: reads collections, shows their readers and pins times."""

@@ -1,0 +1,1 @@
+"""Readers of collections: ``tidemark.Collection`` and what it consists of."""

@@ -1,0 +1,1 @@
+"""A journal's tables in Cassandra, as clients read them."""
