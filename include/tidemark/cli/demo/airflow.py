@@ -40,11 +40,15 @@ def show_expiry(api: AirflowApi, replicate: Callable[[], object], show: Callable
     """Run the DAG for an expired order, replicate the purge that it sends, and print its report."""
     run_id = api.trigger(PURGE_DAG, {"dry_run": False})
     show(f"\nOne order expired yesterday. {PURGE_DAG}, run {run_id}:")
-    wait(lambda: _state(api, run_id, "wait_for_replication") in WAITS, SECONDS, "no purge was sent")
+    wait(
+        lambda: task_state(api, PURGE_DAG, run_id, "wait_for_replication") in WAITS,
+        SECONDS,
+        "no purge was sent",
+    )
     plan = api.returned(PURGE_DAG, run_id, "plan")
     for one in plan["first"]:
         show(f"  {one['key']} expired on {one['day']}: a purge was sent to {one['topic']}/{one['partition']}")
-    if _state(api, run_id, "wait_for_replication") == "deferred":
+    if task_state(api, PURGE_DAG, run_id, "wait_for_replication") == "deferred":
         show("  it waits until replication has passed the purge")
         replicate()
     wait(lambda: api.run(PURGE_DAG, run_id)["state"] in FINISHED, SECONDS, f"{run_id} has not ended")
@@ -56,5 +60,6 @@ def show_expiry(api: AirflowApi, replicate: Callable[[], object], show: Callable
     show("  .venv/bin/tidemark journal expired orders   expired orders that are still there: none now")
 
 
-def _state(api: AirflowApi, run_id: str, task_id: str) -> str | None:
-    return next((task.state for task in api.tasks(PURGE_DAG, run_id) if task.task_id == task_id), None)
+def task_state(api: AirflowApi, dag_id: str, run_id: str, task_id: str) -> str | None:
+    """The state of a task of a run; None where it has none yet."""
+    return next((task.state for task in api.tasks(dag_id, run_id) if task.task_id == task_id), None)

@@ -16,6 +16,7 @@ from rich.table import Table
 from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.cli import services
 from tidemark.cli.connections import look_up
+from tidemark.cli.demo import accounts
 from tidemark.cli.demo.airflow import FINISHED, PURGE_DAG, DemoFailed, show_expiry, task_failures, wait
 from tidemark.cli.demo.orders import expired_order, sample_actions
 from tidemark.cli.demo.work import work_lines
@@ -74,14 +75,15 @@ def main() -> int:
         start_services(settings)
         connections = collect_connections(pipeline, look_up)
         create_topics(pipeline, connections)
-        with ThreadPoolExecutor(1) as beside, AirflowApi(settings) as api:
+        with ThreadPoolExecutor(2) as beside, AirflowApi(settings) as api:
             let_dags_run(api, DAG_ID, PURGE_DAG)
             sent = send_orders(pipeline, connections)
             work = beside.submit(work_lines, look_up)
+            collection = beside.submit(show_accounts, api)
             follow(api, api.trigger(DAG_ID))
             show_summary(settings, pipeline, connections, sent)
             show_expiry(api, lambda: follow(api, api.trigger(DAG_ID)), show)
-            for line in work.result():
+            for line in (*work.result(), *collection.result()):
                 show(line)
         console.print(f"All of this took {time.monotonic() - began:.0f} s.")
         return 0
@@ -115,14 +117,31 @@ def create_topics(pipeline: Pipeline, connections: Connections) -> None:
 def send_orders(pipeline: Pipeline, connections: Connections) -> int:
     """Send a batch of actions, a larger one the first time; returns their number."""
     (topic,) = pipeline.source.kafka.topics
-    with looking_at_topics(connections.kafka, READ_UNCOMMITTED) as kafka:
-        before = sum(end for _, end in kafka.offsets([topic]).values())
+    before = count_records(connections.kafka, topic)
     count = AGAIN if before else FIRST
     now = wall_clock_millis()
     actions = [*sample_actions(count, batch=before, now=now), expired_order(before, now)]
     send_actions(connections.kafka, topic, actions)
     console.print(f"Sent {len(actions):,} actions to topic {topic} ({before:,} were there before).")
     return len(actions)
+
+
+def count_records(kafka: KafkaConnection, topic: str) -> int:
+    """How many records a topic ever had."""
+    with looking_at_topics(kafka, READ_UNCOMMITTED) as looking:
+        return sum(end for _, end in looking.offsets([topic]).values())
+
+
+def show_accounts(api: AirflowApi) -> list[str]:
+    """The part about a collection; see ``tidemark.cli.demo.accounts``."""
+    pipeline = find_pipeline(accounts.PIPELINE)
+    connections = collect_connections(pipeline, look_up)
+    create_topics(pipeline, connections)
+    for dag_id in (accounts.REPLICATE_DAG, accounts.REBUILD_DAG):
+        wait(partial(api.has_dag, dag_id), 120, f"Airflow does not know {dag_id}")
+    (topic,) = pipeline.source.kafka.topics
+    batch = count_records(connections.kafka, topic)
+    return accounts.account_lines(pipeline, connections, api, look_up, batch)
 
 
 def let_dags_run(api: AirflowApi, *dag_ids: str) -> None:
