@@ -62,7 +62,7 @@ class CollectionSettings:
         store = OutputStore(consensus, pipeline, self.declared.name)
         control = LogControl(consensus, pipeline)
         bindings = Bindings(control, LogFolder(pipeline, self.pipeline.log.path))
-        consumers = WriterConsumers(Positions(consensus, pipeline), self.declared.name, {})
+        consumers = WriterConsumers(Positions(consensus, pipeline), self.declared.name)
         view = OutputView(store, Progress(control, bindings, consumers))
         renditions = TableRenditions(lambda: connect(self.cassandra), self.place_of)
         return OpenedCollection(view, ReaderStore(store), renditions, who)
