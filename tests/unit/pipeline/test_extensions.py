@@ -78,7 +78,7 @@ def test_every_built_in_kind_can_be_loaded(point):
 
 @pytest.mark.parametrize("point", POINTS, ids=lambda point: point.group)
 def test_an_executor_without_metadata_knows_them_too(point, monkeypatch):
-    monkeypatch.setattr(extensions, "_entry_points", lambda path: EntryPoints())
+    monkeypatch.setattr(extensions, "_entry_points", lambda path: EntryPoints(()))
     extensions._installed.cache_clear()
     try:
         assert point.names() == [*BUILT_IN[point.group]]
