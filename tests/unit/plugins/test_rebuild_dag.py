@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.support.renditions_installed import RenditionInstallation
 
+from tidemark.app.renditions.on_change import LONGEST_REASON
 from tidemark.settings import ROOT
 
 pytestmark = [pytest.mark.unit, pytest.mark.filterwarnings("ignore")]  # Airflow's own, while it is imported
@@ -48,6 +49,7 @@ def test_a_build_is_a_delivery_to_one_consumer_until_it_has_everything(bank):
 def test_the_form_offers_the_writers_of_the_file_and_is_dry(bank):
     params = dag_of("rebuild").params
     assert params.get_param("writer").schema["enum"] == ["archive"]
+    assert params.get_param("reason").schema["maxLength"] == LONGEST_REASON
     assert (params["dry_run"], params["approve"], params["drop"]) == (True, "person", False)
 
 

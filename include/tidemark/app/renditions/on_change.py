@@ -13,6 +13,9 @@ from tidemark.outputs.model.rendition import settings_digest
 from tidemark.outputs.settings import SettingChange
 from tidemark.pipeline.writers import OnChange
 
+LONGEST_REASON = 500
+"""Characters. The form of ``rebuild`` takes no longer reason."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChangedWriter:
@@ -31,8 +34,9 @@ class ChangedWriter:
 
     @property
     def reason(self) -> str:
-        """Why it is rebuilt, for the audit trail."""
-        return f"on_change: rebuild; {'; '.join(map(str, self.changes))}"
+        """Why it is rebuilt, for the audit trail; cut where settings are long, such as transforms."""
+        whole = f"on_change: rebuild; {'; '.join(map(str, self.changes))}"
+        return whole if len(whole) <= LONGEST_REASON else f"{whole[: LONGEST_REASON - 1]}…"
 
 
 def changed_writers(opened: OpenPipeline) -> list[ChangedWriter]:

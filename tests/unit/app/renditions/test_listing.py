@@ -6,7 +6,7 @@ from tests.support.renditions_installed import ANN, RenditionInstallation
 from tidemark.app.renditions.endings import Abandoning, Retiring
 from tidemark.app.renditions.estimate import rate_of
 from tidemark.app.renditions.listing import list_renditions
-from tidemark.app.renditions.on_change import changed_writers
+from tidemark.app.renditions.on_change import LONGEST_REASON, changed_writers
 from tidemark.clock import SECOND
 from tidemark.delivery.state.writer_state import OffsetEntry, OffsetEntryKind
 from tidemark.outputs.model.rendition import Signature
@@ -61,6 +61,13 @@ def test_a_changed_setting_starts_a_rebuild_once(bank):
     assert changed_writers(bank.opened) == [first]
     bank.build()
     assert changed(bank) == []
+
+
+def test_the_reason_of_a_long_change_is_cut_to_what_a_run_takes(bank):
+    names = ", ".join(f"a_rather_long_name_of_a_field_{number}" for number in range(50))
+    bank.declare(further=f"{REBUILD}, transforms: [{{pick: {{fields: [{names}]}}}}]")
+    (one,) = changed_writers(bank.opened)
+    assert (len(one.reason), one.reason[-1]) == (LONGEST_REASON, "…")
 
 
 def test_without_the_key_nothing_starts_by_itself(bank):
