@@ -364,7 +364,7 @@ def test_spark_reads_a_collection_as_of_a_time(
     assert found == {"ann": "10.25", "cid": "3.00", "dan": "4.00"}
     assert f"spark-{times[0]}" in bank.readers.load().capabilities
     with pytest.raises(PySparkException, match="is not readable yet"):
-        read(asOf=str(times[2] + 10**15)).load()
+        read(asOf=str(times[2] + 10**15)).load().collect()
 
 
 @pytest.fixture
