@@ -35,7 +35,7 @@ from tidemark.journal.head_info import (
     EMPTY,
     Appended,
     HeadInfo,
-    deletes_behind,
+    deletes_by_head,
     has_deletes,
     hidden_to,
     last_seq_nr,
@@ -259,7 +259,7 @@ class EntityReader:
         if head.offset > view.reached:
             if view.pointer is None:
                 return None
-            if deletes_behind(view.info):
+            if deletes_by_head(view.info, head):
                 raise _Overtaken(_UNDER_WAY)
         return head._replace(partition=view.partition, offset=view.reached)
 

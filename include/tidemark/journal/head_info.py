@@ -111,11 +111,16 @@ def has_deletes(info: HeadInfo) -> bool:
     return isinstance(info, Deleted)
 
 
-def deletes_behind(info: HeadInfo) -> bool:
-    """Whether a delete follows numbers that went back, or may have: its effect depends on the head then."""
+def deletes_by_head(info: HeadInfo, head: Head) -> bool:
+    """Whether a delete of a tail in which numbers went back may remove more from this head than from the one
+    before: it removes no number above the last one that its head has."""
     if not isinstance(info, Appended):
         return False
-    return info.is_deleted_behind or (info.is_ordered and info.delete_to is not None)
+    if info.is_deleted_behind or (info.is_ordered and info.delete_to is not None):
+        return True
+    if info.before is None or info.is_new or head.offset < info.offset:
+        return False  # the head has no append that the deletes did not meet
+    return info.before.to > (head.delete_to or 0)
 
 
 def head_info(actions: Iterable[tuple[int, Action]]) -> HeadInfo:

@@ -80,6 +80,7 @@ def test_a_read_before_replication_is_a_read_after_it(history: str, size: int, f
 @given(
     history=histories, size=st.sampled_from([2, 10]), replicated=st.integers(0, 8), landed=st.integers(0, 20)
 )
+@example("D1 j:A1 D2 A1,2@0 A1,2,3@0 A1,2,3,4@0 A1,2,3,4@0", 2, 1, 12)
 def test_nor_does_it_depend_on_a_run_that_is_under_way(
     history: str, size: int, replicated: int, landed: int
 ) -> None:
