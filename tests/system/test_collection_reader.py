@@ -352,17 +352,19 @@ def engine(request: pytest.FixtureRequest, services: Any, bank: Bank) -> Iterato
 def test_spark_reads_a_collection_as_of_a_time(
     engine: Any, bank: Bank, times: tuple[int, int, int], keep_holders: None
 ) -> None:
-    read = engine.read.format("collection").option("pipeline", bank.runs.name)
-    old = read.option("asOf", str(times[0])).load()
+    def read(**options: str) -> Any:
+        return engine.read.format("collection").options(pipeline=bank.runs.name, **options)
+
+    old = read(asOf=str(times[0])).load()
     assert old.columns == ["id", "owner", "balance", "tags"]
     assert {row.id: f"{row.balance.normalize():f}" for row in old.collect()} == STATES[0]
     # Without a time the newest one, and with a schema of one's own.
-    newest = read.option("writer", "accounts").schema("balance decimal(10, 2), id string").load()
+    newest = read(writer="accounts").schema("balance decimal(10, 2), id string").load()
     found = {row.id: str(row.balance) for row in newest.collect()}
     assert found == {"ann": "10.25", "cid": "3.00", "dan": "4.00"}
     assert f"spark-{times[0]}" in bank.readers.load().capabilities
     with pytest.raises(PySparkException, match="is not readable yet"):
-        read.option("asOf", str(times[2] + 10**15)).load()
+        read(asOf=str(times[2] + 10**15)).load().collect()
 
 
 @pytest.fixture
