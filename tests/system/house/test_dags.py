@@ -20,10 +20,12 @@ HEADINGS = [
     "### When a person must step in",
     "### What it returns",
 ]
-KINDS = ["replicate", "resume", "compact_log", "compact_offsets", "purge_expired", "rebuild"]
+KINDS = ["replicate", "resume", "compact_log", "compact_offsets", "rebuild"]
 """DAG files that make one DAG per pipeline; a new one has to be listed here."""
 FOLLOW = "follow"
 """Only for pipelines whose file has this key."""
+PURGE = "purge_expired"
+"""Only for pipelines with a journal whose file says when entities expire."""
 WORK = {"work.sweep": "sweep_work", "work.drain_pages": "drain_pages"}
 """DAGs of work journals, with their files."""
 HEAVY = {"pyspark", "great_expectations", "pandas", "cassandra", "kafka", "pyarrow"}
@@ -36,14 +38,16 @@ def test_no_file_has_an_import_error(dag_bag: Any) -> None:
 def test_every_pipeline_has_every_kind_of_dag_and_there_are_no_others(dag_bag: Any) -> None:
     pipelines = load_pipelines(Settings.read({})).pipelines
     followed = {f"{one.name}.{FOLLOW}" for one in pipelines if one.follow}
+    purged = {f"{one.name}.{PURGE}" for one in pipelines if one.expiry and any(one.journals)}
     everywhere = {f"{one.name}.{kind}" for one in pipelines for kind in KINDS}
-    assert set(dag_bag.dags) == everywhere | followed | set(WORK)
+    assert set(dag_bag.dags) == everywhere | followed | purged | set(WORK)
 
 
 def test_every_dag_file_is_known_here() -> None:
     assert {path.stem for path in (ROOT / "dags").glob("*.py")} == {
         *KINDS,
         FOLLOW,
+        PURGE,
         *WORK.values(),
         "refused_pipelines",
     }
