@@ -1,5 +1,7 @@
 """Handovers and rollbacks with everything around them: comparison under leases, gates, races, crashes."""
 
+from dataclasses import replace
+
 import pytest
 from tests.support.faults import Killed, at_point, kill_at
 from tests.support.renditions_installed import ANN, RenditionInstallation
@@ -11,7 +13,7 @@ from tidemark.delivery.state.lease import LeaseHeld
 from tidemark.faults import FaultPoint
 from tidemark.outputs.errors import DifferencesUnexplained, TransitionRefused, UnknownRendition
 from tidemark.outputs.model.evidence import VerificationMode
-from tidemark.outputs.model.handover import AlreadyActive, GateNotOpen
+from tidemark.outputs.model.handover import AlreadyActive, GateNotOpen, HandoverOutOfRange, NothingReadable
 from tidemark.outputs.model.rendition import Signature
 from tidemark.verification.renditions.errors import RenditionBehind
 
@@ -120,6 +122,31 @@ def test_the_active_rendition_needs_no_handover(bank):
 def test_a_rendition_that_readers_have_left_is_rolled_back_to_instead(built):
     built.hand_over(2)
     assert isinstance(HandingOver(built.renditions(), 1).plan().refused, TransitionRefused)
+
+
+def test_before_any_time_is_readable_a_handover_is_refused_as_planned(built):
+    built.renditions().store.change(lambda found: replace(found, frontier=0))
+    for force in (False, True):
+        one = HandingOver(built.renditions(), 2, force)
+        assert isinstance(one.plan().refused, NothingReadable)
+        with pytest.raises(NothingReadable, match=r"bank\.replicate"):
+            one.carry_out(ANN)
+    assert built.states == {1: "active", 2: "building"}
+
+
+def test_the_soak_begins_with_the_handover_and_not_with_the_command(built):
+    began = built.renditions().clock()
+    assert HandingOver(built.renditions(), 2, force=True).carry_out(ANN).signed.at >= began
+
+
+def test_a_rollback_that_lacks_something_is_refused_with_the_next_step(built):
+    built.hand_over(2)
+    built.publish({"sum": 4})
+    built.deliver_to("archive.r2")
+    one = RollingBack(built.renditions())
+    assert one.is_behind
+    with pytest.raises(HandoverOutOfRange, match="tidemark renditions build bank archive 1"):
+        one.carry_out(BOB)
 
 
 # Two processes, crashes
