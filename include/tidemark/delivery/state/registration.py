@@ -63,7 +63,6 @@ def known_writer(
     if state is not None:
         if state.ended is None:
             ensure_enrolled(log.control, Enrolled(writer.name, state.version))
-            output.ensure(state)
         return state, log
     place = Enrolled(writer.name, positions.version(writer.name))
     head = enrol(log.control, place, clock(), "a new writer is refused", patience)

@@ -97,8 +97,8 @@ class NothingReadable(OutputError):
 
     text = (
         "{pipeline}/{writer}: no time is readable from {h} on, where rendition {active} became active, so no "
-        "other rendition can follow it yet. Readers stay where they are. Run {pipeline}.replicate first, which "
-        "delivers to the active one."
+        "other rendition can follow it yet. Readers stay where they are. Run {pipeline}.replicate first, "
+        "which delivers to the active one."
     )
 
 

@@ -7,6 +7,7 @@ from tests.support.faults import Killed, at_point, kill_at
 from tests.support.rendition_world import CONNECTIONS, WRITER, RenditionWorld
 
 from tidemark.clock import SECOND
+from tidemark.consensus.objects import ObjectKey, ObjectKind
 from tidemark.delivery.renditions import declared
 from tidemark.delivery.renditions.errors import (
     CompactedMeanwhile,
@@ -87,6 +88,25 @@ def test_one_whose_file_changed_with_the_upgrade_goes_on_as_it_was_registered(wo
     assert (done.failure, done.gate, len(world.files())) == (None, None, 2)
     assert not (world.root / "elsewhere").exists()
     assert world.found.active.place == str(world.root / WRITER)
+
+
+def test_a_writer_whose_output_cannot_be_made_after_an_upgrade_fails_by_itself(world, monkeypatch):
+    given_of_an_earlier_version(world)
+
+    def refuse(*place: object) -> None:
+        raise OutputMissing("orders", WRITER)
+
+    monkeypatch.setattr("tidemark.app.consumers.build_declared", refuse)
+    (one,) = world.consumers.choose(world.log)
+    assert (one.name, isinstance(one.failure, OutputMissing)) == (WRITER, True)
+
+
+def test_a_run_that_delivers_nothing_reads_an_output_three_times(world, monkeypatch):
+    seen: list[ObjectKey] = []
+    whole = world.consensus.whole
+    monkeypatch.setattr(world.consensus, "whole", lambda key: seen.append(key) or whole(key))
+    world.run()
+    assert len([key for key in seen if key.kind is ObjectKind.OUTPUT]) == 3
 
 
 # A file that differs
