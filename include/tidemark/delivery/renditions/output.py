@@ -97,14 +97,15 @@ class WriterOutput:
         code = code_now(first.settings)
         return self.store.create(RenditionProposal(first.settings, first.place, self.since(), signed, code))
 
-    def refuse_undeclared(self) -> None:
+    def refuse_undeclared(self, output: Output | None) -> None:
         """Refuse to register the consumer of a rendition that the output does not have, or no longer as it
         was declared.
 
         A first rendition may have no output yet. One that is there is a forgotten writer's: it is removed,
-        except where readers may have read its times.
+        except where readers may have read its times. ``output`` was read before the consumer was found not to
+        be registered: so it is none that a faster process has just made.
         """
-        pipeline, output = self.positions.pipeline, self.store.load()
+        pipeline = self.positions.pipeline
         if self.number == FIRST:
             if output is not None:
                 if self.is_timed or has_times(output):

@@ -17,10 +17,13 @@ from tidemark.delivery.renditions.errors import (
 )
 from tidemark.delivery.renditions.selection import operators_name, resolved_name
 from tidemark.delivery.state.ended_consumer import end_consumer
+from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import registered_writers
-from tidemark.delivery.state.writer_state import Cause
+from tidemark.delivery.state.writer_state import Cause, WriterState
+from tidemark.delivery.writer import TargetIdentity
 from tidemark.faults import FaultPoint
 from tidemark.outputs.errors import OutputMissing
+from tidemark.writers.files.writer import FilesWriter
 from tidemark.writers.renditions import build_declared
 
 pytestmark = pytest.mark.unit
@@ -142,6 +145,38 @@ def test_a_run_delivers_to_the_active_one_first_and_to_the_one_that_is_built(wor
     assert list(world.run()) == ["archive", "archive.r2"]
     assert world.files(2) == world.files(1)
     assert (world.position_of(1), world.position_of(2)) == (1, 1)
+
+
+def test_two_processes_that_begin_a_rendition_at_once_both_go_on_with_it(world, monkeypatch):
+    world.declare()
+    identify = FilesWriter.identify
+
+    def slow(writer: FilesWriter) -> TargetIdentity | None:
+        monkeypatch.setattr(FilesWriter, "identify", identify)
+        assert world.build(holder="a faster process").position == 1
+        return identify(writer)
+
+    monkeypatch.setattr(FilesWriter, "identify", slow)
+    assert (world.build().position, world.files(2) == world.files(1)) == (1, True)
+
+
+def test_the_output_of_a_faster_process_is_not_taken_for_that_of_a_forgotten_writer(tmp_path, monkeypatch):
+    world = RenditionWorld(tmp_path)
+    world.publish(orders=GOOD)
+    load, missed = Positions.load, []
+
+    def slow(positions: Positions, name: str) -> WriterState | None:
+        state = load(positions, name)
+        missed.append(state)
+        if len(missed) == 3:  # the last look before the consumer is registered
+            monkeypatch.setattr(Positions, "load", load)
+            world.run("a faster process")
+        return state
+
+    monkeypatch.setattr(Positions, "load", slow)
+    removed = at_point(monkeypatch, FaultPoint.OUTPUT_FORGOTTEN, lambda: None)
+    world.run()
+    assert (removed, missed[-1], world.found.frontier > 0) == ([], None, True)
 
 
 def test_one_that_is_further_behind_than_a_run_delivers_is_left_to_its_build(world):
