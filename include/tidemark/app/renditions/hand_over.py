@@ -222,7 +222,9 @@ def next_offsets(renditions: WriterRenditions, number: int) -> Mapping[str, Any]
     """For a kafka writer, the next offsets of the topics of both renditions: where consumers leave the old
     topic, and where the new one was. Empty for other kinds."""
     found = {}
-    for one in (renditions.output.active.number, number):
+    # The new one first: deliveries between both reads, which bring the active one first, can only make it
+    # behind. A consumer that switches then gets some messages twice; in the other order it would miss them.
+    for one in (number, renditions.output.active.number):
         declared = place_of(renditions, renditions.output.rendition(one))
         if not isinstance(declared, KafkaDeclaration):
             return {}

@@ -1,5 +1,6 @@
 """Handovers and rollbacks with everything around them: comparison under leases, gates, races, crashes."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -7,14 +8,17 @@ from tests.support.faults import Killed, at_point, kill_at
 from tests.support.renditions_installed import ANN, RenditionInstallation
 
 from tidemark.app.rendition_verification import renditions_held
-from tidemark.app.renditions.hand_over import HandingOver, RollingBack
+from tidemark.app.renditions import hand_over
+from tidemark.app.renditions.hand_over import NEXT_OFFSETS, HandingOver, RollingBack, next_offsets
 from tidemark.app.renditions.opened import NothingUnfinished, newest_unfinished
 from tidemark.delivery.state.lease import LeaseHeld
 from tidemark.faults import FaultPoint
 from tidemark.outputs.errors import DifferencesUnexplained, TransitionRefused, UnknownRendition
 from tidemark.outputs.model.evidence import VerificationMode
 from tidemark.outputs.model.handover import AlreadyActive, GateNotOpen, HandoverOutOfRange, NothingReadable
+from tidemark.outputs.model.lifecycle import RenditionProposal
 from tidemark.outputs.model.rendition import Signature
+from tidemark.outputs.state import lifecycle
 from tidemark.verification.renditions.errors import RenditionBehind
 
 pytestmark = pytest.mark.unit
@@ -216,3 +220,22 @@ def test_a_rollback_to_a_stopped_rendition_is_refused(built):
     built.hand_over(2)
     built.stop("archive")
     assert isinstance(RollingBack(built.renditions()).plan().refused, GateNotOpen)
+
+
+def test_the_offsets_of_the_new_topic_are_read_first_so_that_a_switch_misses_nothing(bank, monkeypatch):
+    bank.declare("{name: copy, kind: kafka, topic: copy}")
+    bank.renditions("copy").store.create(
+        RenditionProposal({"writer": {"kind": "kafka", "topic": "copy"}}, "copy", 0, ANN)
+    )
+    proposal = RenditionProposal({"writer": {"kind": "kafka", "topic": "copy"}}, "copy.r2", 0, BOB)
+    lifecycle.declare(bank.renditions("copy").store, lambda _: proposal)
+    asked: list[str] = []
+
+    class Topics:
+        def offsets(self, topics: list[str]) -> dict[tuple[str, int], tuple[int, int]]:
+            asked.extend(topics)
+            return {(topics[0], 0): (0, len(asked))}
+
+    monkeypatch.setattr(hand_over, "looking_at_topics", lambda *_: nullcontext(Topics()))
+    found = next_offsets(bank.renditions("copy"), 2)
+    assert (asked, found) == (["copy.r2", "copy"], {NEXT_OFFSETS: {"2": {"0": 1}, "1": {"0": 2}}})
