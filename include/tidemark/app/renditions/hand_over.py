@@ -14,7 +14,7 @@ from tidemark.app.rendition_verification import HeldRenditions, renditions_held
 from tidemark.app.renditions.neighbours import place_of
 from tidemark.app.renditions.opened import UNFINISHED, WriterRenditions
 from tidemark.app.renditions.plan import RenditionAction, RenditionPlan
-from tidemark.errors import TidemarkError
+from tidemark.errors import TidemarkError, with_fields
 from tidemark.kafka.consumer import READ_COMMITTED
 from tidemark.kafka.offsets import looking_at_topics
 from tidemark.outputs.errors import DifferencesUnexplained, TransitionRefused
@@ -29,6 +29,22 @@ from tidemark.writers.kafka.kind import KafkaDeclaration
 NEXT_OFFSETS = "next_offsets"
 """The key of ``Handover.details`` with the next offsets of a kafka writer's topics, by rendition."""
 _CATCHES_UP = "it gets first what the active rendition has and it lacks"
+
+
+@with_fields
+class UsedBefore(TidemarkError):
+    """A handover to a rendition that readers have left: a return is another action."""
+
+    needs_person = True
+
+    pipeline: str
+    writer: str
+    number: int
+
+    text = (
+        "{pipeline}/{writer}: readers have used rendition {number} before, so nothing is handed over to it. "
+        "Readers stay where they are. Return to it: tidemark renditions rollback {pipeline} {writer} {number}"
+    )
 
 
 def default_mode(renditions: WriterRenditions) -> VerificationMode:
@@ -148,6 +164,8 @@ class HandingOver:
     def _refusal(self, output: Output, candidate: Rendition) -> TidemarkError | None:
         if output.active.number == self.number:
             return AlreadyActive(output.pipeline, output.writer, self.number)
+        if candidate.state is RenditionState.SUPERSEDED:
+            return UsedBefore(output.pipeline, output.writer, self.number)
         if candidate.state not in UNFINISHED:
             wanted = RenditionState.ACTIVE
             return TransitionRefused(output.pipeline, output.writer, self.number, candidate.state, wanted)

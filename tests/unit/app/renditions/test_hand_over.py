@@ -9,7 +9,7 @@ from tests.support.renditions_installed import ANN, RenditionInstallation
 
 from tidemark.app.rendition_verification import renditions_held
 from tidemark.app.renditions import hand_over
-from tidemark.app.renditions.hand_over import NEXT_OFFSETS, HandingOver, RollingBack, next_offsets
+from tidemark.app.renditions.hand_over import NEXT_OFFSETS, HandingOver, RollingBack, UsedBefore, next_offsets
 from tidemark.app.renditions.opened import NothingUnfinished, newest_unfinished
 from tidemark.delivery.state.lease import LeaseHeld
 from tidemark.faults import FaultPoint
@@ -125,7 +125,9 @@ def test_the_active_rendition_needs_no_handover(bank):
 
 def test_a_rendition_that_readers_have_left_is_rolled_back_to_instead(built):
     built.hand_over(2)
-    assert isinstance(HandingOver(built.renditions(), 1).plan().refused, TransitionRefused)
+    refused = HandingOver(built.renditions(), 1).plan().refused
+    assert isinstance(refused, UsedBefore)
+    assert str(refused).endswith("tidemark renditions rollback bank archive 1")
 
 
 def test_before_any_time_is_readable_a_handover_is_refused_as_planned(built):
