@@ -32,7 +32,7 @@ _CATCHES_UP = "it gets first what the active rendition has and it lacks"
 
 
 @with_fields
-class UsedBefore(TidemarkError):
+class ReadersLeft(TidemarkError):
     """A handover to a rendition that readers have left: a return is another action."""
 
     needs_person = True
@@ -165,7 +165,7 @@ class HandingOver:
         if output.active.number == self.number:
             return AlreadyActive(output.pipeline, output.writer, self.number)
         if candidate.state is RenditionState.SUPERSEDED:
-            return UsedBefore(output.pipeline, output.writer, self.number)
+            return ReadersLeft(output.pipeline, output.writer, self.number)
         if candidate.state not in UNFINISHED:
             wanted = RenditionState.ACTIVE
             return TransitionRefused(output.pipeline, output.writer, self.number, candidate.state, wanted)

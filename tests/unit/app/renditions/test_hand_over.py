@@ -9,7 +9,13 @@ from tests.support.renditions_installed import ANN, RenditionInstallation
 
 from tidemark.app.rendition_verification import renditions_held
 from tidemark.app.renditions import hand_over
-from tidemark.app.renditions.hand_over import NEXT_OFFSETS, HandingOver, RollingBack, UsedBefore, next_offsets
+from tidemark.app.renditions.hand_over import (
+    NEXT_OFFSETS,
+    HandingOver,
+    ReadersLeft,
+    RollingBack,
+    next_offsets,
+)
 from tidemark.app.renditions.opened import NothingUnfinished, newest_unfinished
 from tidemark.delivery.state.lease import LeaseHeld
 from tidemark.faults import FaultPoint
@@ -126,7 +132,7 @@ def test_the_active_rendition_needs_no_handover(bank):
 def test_a_rendition_that_readers_have_left_is_rolled_back_to_instead(built):
     built.hand_over(2)
     refused = HandingOver(built.renditions(), 1).plan().refused
-    assert isinstance(refused, UsedBefore)
+    assert isinstance(refused, ReadersLeft)
     assert str(refused).endswith("tidemark renditions rollback bank archive 1")
 
 
