@@ -6,6 +6,7 @@ one run delivers: so no run is held up by a build. A rendition that cannot be bu
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tidemark.clock import Clock, wall_clock
@@ -121,8 +122,10 @@ class RunConsumers:
         for name in [name for name, output in self._outputs.items() if output is None]:
             state = self.positions.load(name)
             if state is not None and state.ended is None:
-                writer = build_declared(self.pipeline, self.connections, name).writer
-                self._outputs[name] = WriterOutput.of(writer, log, self.positions, self.clock).ensure(state)
+                with suppress(TidemarkError):  # its own delivery meets the error again, and fails alone
+                    writer = build_declared(self.pipeline, self.connections, name).writer
+                    output = WriterOutput.of(writer, log, self.positions, self.clock)
+                    self._outputs[name] = output.ensure(state)
 
     def differences(self) -> dict[str, list[SettingChange]]:
         """The settings of the file that differ from the active rendition's, by writer, as they were when the

@@ -19,7 +19,7 @@ from tidemark.faults import FaultPoint, reach
 from tidemark.outputs.model.consumer_name import consumer_name
 from tidemark.outputs.model.evidence import VerificationMode
 from tidemark.outputs.model.output import Output
-from tidemark.outputs.state.lifecycle import record_verification, revoke, revoke_outdated
+from tidemark.outputs.state.lifecycle import record_verification, revoke
 from tidemark.outputs.state.output_store import OutputStore
 from tidemark.outputs.state.progress import Consumers
 from tidemark.outputs.state.reader_store import ReaderStore
@@ -136,12 +136,6 @@ def verify_rendition(
     """Verify a rendition on its own. See ``HeldRenditions.verify``."""
     with renditions_held(opened, writer, number) as held:
         return held.verify(mode, session=session, show=show)
-
-
-def revoke_evidence(opened: OpenPipeline, writer: str) -> Output:
-    """Take back the evidence of every rendition of a writer that has changed since, or whose active one
-    has."""
-    return revoke_outdated(output_store(opened, writer), consumers_of(opened, writer))
 
 
 def output_store(opened: OpenPipeline, writer: str) -> OutputStore:

@@ -101,7 +101,7 @@ def build(
     def execute(signed: "Signature") -> dict[str, Any]:
         chosen = plan.number if number is not None else following.register(signed).number
         _show(f"{pipeline}/{writer}: rendition {chosen} is delivered to", options)
-        return _catch_up(renditions, chosen, int(plan.details["messages"]), options)
+        return _catch_up(renditions, chosen, options)
 
     next_step = f"tidemark renditions verify {pipeline} {writer} {plan.number}"
     _carry_out(plan, options, execute, done=f"Built. Verify it: {next_step}")
@@ -147,7 +147,6 @@ def handover(
     options: PlanOptions,
 ) -> None:
     """Let readers take another rendition from now on; it is compared directly before."""
-    from tidemark.app.renditions.catch_up import CatchingUp
     from tidemark.app.renditions.hand_over import HandingOver
 
     renditions = _open(pipeline, writer)
@@ -158,8 +157,7 @@ def handover(
         if force or one.is_proven():
             return {"h": one.carry_out(signed).h}
         if one.is_behind:
-            lacks = CatchingUp(renditions, plan.number).plan().details["messages"]
-            _catch_up(renditions, plan.number, int(lacks), options)
+            _catch_up(renditions, plan.number, options)
         with _engine(renditions) as engine:
             return {"h": one.carry_out(signed, session=engine).h}
 
@@ -180,8 +178,16 @@ def rollback(
     """Let readers return to a rendition that they used before."""
     from tidemark.app.renditions.hand_over import RollingBack
 
-    one = RollingBack(_open(pipeline, writer), number)
-    _carry_out(one.plan(), options, lambda signed: {"h": one.carry_out(signed).h})
+    renditions = _open(pipeline, writer)
+    one = RollingBack(renditions, number)
+    plan = one.plan()
+
+    def execute(signed: "Signature") -> dict[str, Any]:
+        if one.is_behind:
+            _catch_up(renditions, plan.number, options)
+        return {"h": one.carry_out(renditions.signature(signed.who, signed.why)).h}
+
+    _carry_out(plan, options, execute)
 
 
 @app.command()
@@ -286,15 +292,14 @@ def _show(line: str, options: PlanOptions) -> None:
     typer.echo(line, err=options.as_json)
 
 
-def _catch_up(
-    renditions: "WriterRenditions", number: int, messages: int, options: PlanOptions
-) -> dict[str, Any]:
+def _catch_up(renditions: "WriterRenditions", number: int, options: PlanOptions) -> dict[str, Any]:
     """Deliver to a rendition until it has everything; many messages by Spark's tasks."""
     from tidemark.app.renditions.catch_up import CatchingUp
     from tidemark.app.shutdown import stop_requested
     from tidemark.cli.journal.verify import pipeline_spark
 
     holder, one = f"tidemark renditions build by {options.who}", CatchingUp(renditions, number)
+    messages = int(one.plan().details["messages"])
     with stop_requested() as is_stopping:
         if messages <= renditions.opened.pipeline.limits.max_records_in_process:
             return one.carry_out(holder, is_stopping=is_stopping).to_dict()

@@ -80,7 +80,7 @@ def deliver_to(
     # An unreachable target then closes the gate like any other failure of it.
     patience = 0.0 if is_of_follow(holder) else PATIENCE  # the next round tries again
     state, log = known_writer(writer, log, positions, start, clock, patience)
-    if state.ended is not None or WriterOutput.of(writer, log, positions, clock).is_given_up():
+    if state.ended is not None or WriterOutput.of(writer, log, positions, clock).is_out_of_use(state):
         events.info("left out: its rendition is out of use", writer=writer.name)
         return Delivered(state.position, is_ended=True)
     place = (writer, log, positions, holder, write_parts, reload, clock)

@@ -28,6 +28,7 @@ from tidemark.delivery.compacted_history import BEGIN_ANEW, require_history
 from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog, read_messages
 from tidemark.delivery.renditions.output import UNUSABLE, WriterOutput, advance_output
+from tidemark.delivery.renditions.selection import operators_name
 from tidemark.delivery.state.handed_back import refuse_handed_back
 from tidemark.delivery.state.lease import LeaseLost, WriterHold, WriterTicket, take
 from tidemark.delivery.state.positions import Positions, ShapeChanged, refuse_ended
@@ -137,7 +138,7 @@ def resume_writer(
             return Resumed(hold.state.position, 0, None)
         refuse_handed_back(hold.state, positions.handed_back(hold.state))
         if gate.cause is Cause.VERIFICATION:
-            raise NotResumable(positions.pipeline, writer.name, gate.reason)
+            raise NotResumable(positions.pipeline, operators_name(positions, writer.name), gate.reason)
         if gate.through > log.end:  # the log was opened before that was published
             log = log.reopened()
         resumed = _Resume(writer, log, positions, hold, gate, clock, show, is_stopping, singly).run()

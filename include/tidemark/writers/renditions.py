@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from tidemark.connections import Connections
 from tidemark.consensus.objects import Consensus
-from tidemark.delivery.renditions.output import FIRST, GIVEN_UP
+from tidemark.delivery.renditions.output import FIRST
 from tidemark.delivery.writer import Writer
 from tidemark.errors import with_fields
 from tidemark.outputs.model.consumer_name import consumer_name
@@ -145,31 +145,6 @@ def build_rendition(
         problem = f"it needs the connection {missing}, which the file does not name any more"
         raise RenditionUnusable(pipeline.name, writer, rendition.number, problem) from missing
     return RenditionWriter(declared, rendition.number, rendition, built)
-
-
-def renditions_of(
-    pipeline: Pipeline, connections: Connections, consensus: Consensus, writer: str
-) -> list[RenditionWriter]:
-    """All renditions of a writer that are neither retired nor given up, in the order of their numbers; the
-    one of the file where there is no output yet."""
-    output = load_output(pipeline, consensus, writer)
-    if output is None:
-        return [build_declared(pipeline, connections, writer)]
-    return [
-        build_rendition(pipeline, connections, writer, one)
-        for one in output.renditions
-        if one.state not in GIVEN_UP
-    ]
-
-
-def active_of(
-    pipeline: Pipeline, connections: Connections, consensus: Consensus, writer: str
-) -> RenditionWriter:
-    """The rendition of a writer that readers use; the one of the file where there is no output yet."""
-    output = load_output(pipeline, consensus, writer)
-    if output is None:
-        return build_declared(pipeline, connections, writer)
-    return build_rendition(pipeline, connections, writer, output.active)
 
 
 def load_output(pipeline: Pipeline, consensus: Consensus, writer: str) -> Output | None:

@@ -130,6 +130,7 @@ def retire(pipeline: str, handed: dict[str, Any], **context: Any) -> dict[str, A
         plan = one.plan()
         for line in (plan.head, *plan.lines):
             print(line)
+        plan.require_possible()  # before readers lose times for a place that has to stay
         done = one.carry_out(signature_of(context))
     return {"number": number, "state": done.rendition(number).state.value}
 

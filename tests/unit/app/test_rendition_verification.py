@@ -9,7 +9,8 @@ from tests.support.faults import Killed
 from tests.support.output_samples import signed
 
 from tidemark.app import rendition_verification
-from tidemark.app.rendition_verification import consumers_of, revoke_evidence, verify_rendition
+from tidemark.app.rendition_verification import consumers_of, verify_rendition
+from tidemark.delivery.renditions.output import revoke_verifications
 from tidemark.delivery.state.lease import LeaseHeld, take
 from tidemark.delivery.state.writer_state import Cause, Redelivered, WriterGate
 from tidemark.outputs.errors import OutputMissing, Tainted, UnknownRendition
@@ -147,7 +148,7 @@ def test_any_change_after_the_verification_revokes_the_evidence(world, change, s
     with pytest.raises(EvidenceOutdated, match=said):
         handed_over(world)
     assert world.found.active.number == 1
-    revoke_evidence(world.opened, "accounts")
+    revoke_verifications(world.opened.positions, "accounts")
     assert (world.state_of(2), world.found.rendition(2).evidence) == (RenditionState.BUILDING, None)
 
 
@@ -173,7 +174,7 @@ def test_a_redelivery_after_the_verification_revokes_the_evidence(world):
 def test_evidence_that_still_holds_is_not_revoked(world):
     world.verify()
     world.deliver(world.started())  # nothing new
-    revoke_evidence(world.opened, "accounts")
+    revoke_verifications(world.opened.positions, "accounts")
     assert world.state_of(2) == RenditionState.VERIFIED
 
 

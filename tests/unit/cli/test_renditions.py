@@ -134,6 +134,21 @@ def test_a_forced_handover_needs_a_reason_too(run, bank):
     assert bank.output.handovers[-1].is_forced
 
 
+def test_a_rollback_delivers_first_what_the_rendition_has_missed_since_its_soak(run, bank):
+    bank.build()
+    bank.hand_over(2)
+    bank.publish({"sum": 4})
+    bank.deliver_to("archive.r2")
+    planned = run("renditions", "rollback", "bank", "archive")
+    assert (planned.code, "it gets first what the active rendition has and it lacks" in planned.out) == (
+        0,
+        True,
+    )
+    assert run("renditions", "rollback", "bank", "archive", *EXECUTE).code == 0
+    assert bank.states == {1: "active", 2: "superseded"}
+    assert bank.opened.positions.load("archive").position == 3
+
+
 def test_a_handover_delivers_first_what_the_rendition_lacks(run, bank):
     bank.build()
     bank.publish({"sum": 4})

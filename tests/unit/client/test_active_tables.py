@@ -127,6 +127,15 @@ def test_a_user_who_may_not_read_the_control_plane_reads_what_the_file_says(orde
     assert [one["topic"] for one in logs] == ["sales"]
 
 
+def test_a_permission_that_was_taken_back_does_not_take_readers_back(orders):
+    orders.register()
+    orders.hand_over()
+    tables = orders.open()
+    before = keyspace_of(tables)
+    orders.error, orders.now = InvalidRequest("no permission any more"), ASKED_AGAIN_AFTER
+    assert (keyspace_of(tables), before != "journal") == (before, True)
+
+
 def test_a_read_keeps_its_tables_and_the_next_one_takes_the_new_ones(orders):
     orders.register()
     settings = settings_of("sales", None, None, look_up)

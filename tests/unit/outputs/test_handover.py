@@ -31,6 +31,7 @@ from tidemark.outputs.model.handover import (
     GateNotOpen,
     HandoverOutOfRange,
     NotActive,
+    NothingReadable,
     NotVerified,
     advance_frontier,
     hand_over,
@@ -50,6 +51,13 @@ def test_one_step_writes_the_handover_both_states_and_the_frontier():
     assert [one.state for one in output.renditions] == [RenditionState.SUPERSEDED, RenditionState.ACTIVE]
     assert output.frontier == 70
     assert output.intervals == (ActiveInterval(0, 50, 1), ActiveInterval(50, 70, 2))
+
+
+def test_before_any_time_is_readable_a_handover_is_refused_with_the_next_step():
+    for output, force in ((given_building(frontier=0), True), (given_verified(frontier=0), False)):
+        with pytest.raises(NothingReadable, match=r"Run orders\.replicate first") as refusal:
+            hand_over(output, 2, open_at(70), sides(), OPERATOR, force=force)
+        assert (refusal.value.active, refusal.value.h) == (1, 0)
 
 
 def test_the_frontier_is_the_new_rendition_s_although_the_old_one_is_ahead():

@@ -256,6 +256,13 @@ def test_what_is_said_when_it_fails(error, said):
     assert said in str(error(target))
 
 
+def test_the_topic_of_a_rendition_is_made_by_a_build():
+    target = TargetTopic(
+        "orders", "out.r2", "copy.r2", "kafka_default", KafkaConnection(servers="127.0.0.1:1")
+    )
+    assert str(NoTargetTopic(target)).endswith("Build it: tidemark renditions build orders out")
+
+
 # Which topic it is
 
 

@@ -7,19 +7,19 @@ meanwhile refuses the handover. Deliveries to both renditions wait as long as th
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tidemark.app.rendition_verification import HeldRenditions, renditions_held
 from tidemark.app.renditions.neighbours import place_of
 from tidemark.app.renditions.opened import UNFINISHED, WriterRenditions
 from tidemark.app.renditions.plan import RenditionAction, RenditionPlan
-from tidemark.errors import TidemarkError
+from tidemark.errors import TidemarkError, with_fields
 from tidemark.kafka.consumer import READ_COMMITTED
 from tidemark.kafka.offsets import looking_at_topics
 from tidemark.outputs.errors import DifferencesUnexplained, TransitionRefused
 from tidemark.outputs.model.evidence import VerificationMode
-from tidemark.outputs.model.handover import AlreadyActive, GateNotOpen
+from tidemark.outputs.model.handover import AlreadyActive, GateNotOpen, NothingReadable, refuse_unreadable
 from tidemark.outputs.model.output import Handover, Output
 from tidemark.outputs.model.rendition import Rendition, RenditionState, Signature
 from tidemark.outputs.state import handover
@@ -28,6 +28,23 @@ from tidemark.writers.kafka.kind import KafkaDeclaration
 
 NEXT_OFFSETS = "next_offsets"
 """The key of ``Handover.details`` with the next offsets of a kafka writer's topics, by rendition."""
+_CATCHES_UP = "it gets first what the active rendition has and it lacks"
+
+
+@with_fields
+class ReadersLeft(TidemarkError):
+    """A handover to a rendition that readers have left: a return is another action."""
+
+    needs_person = True
+
+    pipeline: str
+    writer: str
+    number: int
+
+    text = (
+        "{pipeline}/{writer}: readers have used rendition {number} before, so nothing is handed over to it. "
+        "Readers stay where they are. Return to it: tidemark renditions rollback {pipeline} {writer} {number}"
+    )
 
 
 def default_mode(renditions: WriterRenditions) -> VerificationMode:
@@ -57,7 +74,7 @@ class HandingOver:
         candidate, active = output.rendition(self.number), output.active
         lines = _switch_lines(output, candidate)
         if self.is_behind and not self.force:
-            lines += ["it gets first what the active rendition has and it lacks"]
+            lines += [_CATCHES_UP]
         lines += [self._grounds(output, candidate)]
         lines += [
             f"rendition {active.number} is delivered to for another {of.declared.soak} (`soak`), so that "
@@ -76,9 +93,7 @@ class HandingOver:
     @property
     def is_behind(self) -> bool:
         """Whether it lacks what the active rendition has: then it is delivered to first."""
-        of, consumers = self.renditions, self.renditions.consumers
-        active = consumers.state(of.output.active.number)
-        return consumers.state(self.number).position < active.position
+        return _is_behind(self.renditions, self.number)
 
     def previous(self, done: Handover) -> int:
         """The rendition that readers used before a handover."""
@@ -105,7 +120,8 @@ class HandingOver:
             of.store,
             of.progress,
             self.number,
-            signed,
+            # The soak begins here: what was delivered and compared before may have taken hours.
+            replace(signed, at=of.clock()) if signed.is_complete else signed,
             force=self.force,
             details=lambda: next_offsets(of, self.number),
         )
@@ -148,10 +164,12 @@ class HandingOver:
     def _refusal(self, output: Output, candidate: Rendition) -> TidemarkError | None:
         if output.active.number == self.number:
             return AlreadyActive(output.pipeline, output.writer, self.number)
+        if candidate.state is RenditionState.SUPERSEDED:
+            return ReadersLeft(output.pipeline, output.writer, self.number)
         if candidate.state not in UNFINISHED:
             wanted = RenditionState.ACTIVE
             return TransitionRefused(output.pipeline, output.writer, self.number, candidate.state, wanted)
-        return _gate_refusal(self.renditions, self.number)
+        return _usual_refusal(self.renditions, self.number)
 
 
 @dataclass(frozen=True)
@@ -173,12 +191,17 @@ class RollingBack:
         candidate = output.rendition(number)
         lines = _switch_lines(output, candidate)
         lines += ["what readers have read until then is not rewritten, and nothing is compared"]
-        upper = of.progress.upper(number)
-        if upper < output.frontier:
-            lines += [f"rendition {number} is complete before {upper} only: deliver to it first"]
+        if self.is_behind:
+            lines += [_CATCHES_UP]
         details = {"h": output.frontier, "active": output.active.number}
         refused = self._refusal(output, candidate)
         return _plan(of, RenditionAction.ROLLBACK, number, lines, details, refused)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it lacks what the active rendition has, such as after its soak: then it is delivered to
+        first."""
+        return _is_behind(self.renditions, self._target(self.renditions.output))
 
     def carry_out(self, signed: Signature) -> Handover:
         """Return to it; repeating it with the same signature returns the handover."""
@@ -210,14 +233,16 @@ class RollingBack:
         if candidate.state is not RenditionState.SUPERSEDED:
             wanted, state = RenditionState.ACTIVE, candidate.state
             return TransitionRefused(output.pipeline, output.writer, candidate.number, state, wanted)
-        return _gate_refusal(self.renditions, candidate.number)
+        return _usual_refusal(self.renditions, candidate.number)
 
 
 def next_offsets(renditions: WriterRenditions, number: int) -> Mapping[str, Any]:
     """For a kafka writer, the next offsets of the topics of both renditions: where consumers leave the old
     topic, and where the new one was. Empty for other kinds."""
     found = {}
-    for one in (renditions.output.active.number, number):
+    # The new one first: deliveries between both reads, which bring the active one first, can only make it
+    # behind. A consumer that switches then gets some messages twice; in the other order it would miss them.
+    for one in (number, renditions.output.active.number):
         declared = place_of(renditions, renditions.output.rendition(one))
         if not isinstance(declared, KafkaDeclaration):
             return {}
@@ -228,6 +253,12 @@ def next_offsets(renditions: WriterRenditions, number: int) -> Mapping[str, Any]
     return {NEXT_OFFSETS: found}
 
 
+def _is_behind(of: WriterRenditions, number: int) -> bool:
+    """Whether a rendition lacks what the active one has."""
+    active = of.consumers.state(of.output.active.number)
+    return of.consumers.state(number).position < active.position
+
+
 def _switch_lines(output: Output, candidate: Rendition) -> list[str]:
     return [
         f"readers take rendition {candidate.number} ({candidate.place}) from {output.frontier} on, instead "
@@ -235,7 +266,11 @@ def _switch_lines(output: Output, candidate: Rendition) -> list[str]:
     ]
 
 
-def _gate_refusal(renditions: WriterRenditions, number: int) -> TidemarkError | None:
+def _usual_refusal(renditions: WriterRenditions, number: int) -> TidemarkError | None:
+    try:
+        refuse_unreadable(renditions.output)
+    except NothingReadable as refused:
+        return refused
     if renditions.consumers.state(number).is_gate_open:
         return None
     return GateNotOpen(renditions.pipeline, renditions.writer, number)

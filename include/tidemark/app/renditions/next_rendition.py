@@ -139,15 +139,7 @@ class NextRendition:
     def _proposed(self, output: Output) -> Rendition:
         """The rendition as it would be declared; for plans."""
         proposal = self._proposal(output, Signature("", "", 0))
-        return Rendition(
-            output.next_number,
-            RenditionState.BUILDING,
-            proposal.settings,
-            proposal.place,
-            proposal.since,
-            proposal.signed,
-            proposal.code,
-        )
+        return proposal.rendition(output.next_number, RenditionState.BUILDING)
 
     def _size(self, output: Output, known: Rendition | None) -> BuildSize:
         of, positions = self.renditions, self.renditions.opened.positions

@@ -108,7 +108,7 @@ class ActiveTables:
             return ask()
         except (Unauthorized, InvalidRequest) as error:  # no permission, or no such table
             self._warn(str(error))
-            return self._declared
+            return self._known[0] if self._known else self._declared
         except (CassandraUnreachable, *FAILURES) as error:
             reason = f"{type(error).__name__}: {error}"
             if self._known is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from tidemark.delivery.renditions.selection import active_state
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import TopicStart, WriterState
 from tidemark.delivery.writer_topics import taken_number
@@ -74,7 +75,7 @@ def read_consequences(
     known = Recreations.of(control.accepted_losses())
     topics = bound | set(pipeline.source.kafka.topics)
     return [
-        find_consequence(declared, positions.load(declared.name), losses, known, topics)
+        find_consequence(declared, active_state(positions, declared.name), losses, known, topics)
         for declared in pipeline.writers
     ]
 

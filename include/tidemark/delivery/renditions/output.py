@@ -10,6 +10,7 @@ Here they are compared where a binding is computed again. This module writes no 
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tidemark.clock import Clock
@@ -29,7 +30,7 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.writer import TargetIdentity, Writer, Written
 from tidemark.log.model.binding import NOTHING_YET, Binding
-from tidemark.outputs.errors import Tainted
+from tidemark.outputs.errors import OutputMissing, Tainted
 from tidemark.outputs.model.consumer_name import split_consumer
 from tidemark.outputs.model.digest import ShardDigest, TimeDigests, differing_shards
 from tidemark.outputs.model.evidence import Taint
@@ -96,14 +97,15 @@ class WriterOutput:
         code = code_now(first.settings)
         return self.store.create(RenditionProposal(first.settings, first.place, self.since(), signed, code))
 
-    def refuse_undeclared(self) -> None:
+    def refuse_undeclared(self, output: Output | None) -> None:
         """Refuse to register the consumer of a rendition that the output does not have, or no longer as it
         was declared.
 
         A first rendition may have no output yet. One that is there is a forgotten writer's: it is removed,
-        except where readers may have read its times.
+        except where readers may have read its times. ``output`` was read before the consumer was found not to
+        be registered: so it is none that a faster process has just made.
         """
-        pipeline, output = self.positions.pipeline, self.store.load()
+        pipeline = self.positions.pipeline
         if self.number == FIRST:
             if output is not None:
                 if self.is_timed or has_times(output):
@@ -137,6 +139,13 @@ class WriterOutput:
             raise RenditionGivenUp(output.pipeline, output.writer, self.number, rendition.state)
         output.refuse_tainted(rendition)
         refuse_other_code(output.pipeline, output.writer, rendition, code_now(rendition.settings))
+
+    def is_out_of_use(self, state: WriterState) -> bool:
+        """Whether nothing is delivered to the rendition any more, of which ``state`` is the consumer.
+
+        Creates the output of a writer that an earlier version registered.
+        """
+        return self.ensure(state).rendition(self.number).state in GIVEN_UP
 
     def is_given_up(self) -> bool:
         """Whether the rendition was given up or taken out of use since it was last looked at."""
@@ -196,9 +205,8 @@ class WriterOutput:
 
 def advance_output(writer: Writer, log: PublishedLog, positions: Positions, clock: Clock) -> None:
     """Advance the frontier of a registered writer's output, where it has one yet."""
-    output = WriterOutput.of(writer, log, positions, clock)
-    if output.store.load() is not None:
-        output.advance()
+    with suppress(OutputMissing):
+        WriterOutput.of(writer, log, positions, clock).advance()
 
 
 def forget_output(consensus: Consensus, pipeline: str, writer: str) -> None:

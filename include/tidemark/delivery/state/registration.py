@@ -14,11 +14,12 @@ from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.lease_wait import PATIENCE
 from tidemark.delivery.compacted_history import BEGIN_ANEW, require_history
 from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.renditions.errors import PlaceNotEmpty
 from tidemark.delivery.renditions.output import FIRST, WriterOutput
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.target import refuse_left_over
-from tidemark.delivery.writer import Writer
+from tidemark.delivery.writer import TargetIdentity, Writer
 from tidemark.delivery.writer_topics import Beginning, find_beginning
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.bindings.door import Bindings
@@ -63,7 +64,6 @@ def known_writer(
     if state is not None:
         if state.ended is None:
             ensure_enrolled(log.control, Enrolled(writer.name, state.version))
-            output.ensure(state)
         return state, log
     place = Enrolled(writer.name, positions.version(writer.name))
     head = enrol(log.control, place, clock(), "a new writer is refused", patience)
@@ -74,15 +74,16 @@ def known_writer(
         begins = _beginning(writer, current, start)
         require_history(writer, writer.name, current, begins.position + 1, BEGIN_ANEW, is_new=True)
         output = replace(output, log=current)
+        found = output.store.load()
         is_first_try = positions.load(writer.name) is None  # else another run was faster
         if is_first_try:
-            output.refuse_undeclared()
+            output.refuse_undeclared(found)
             if output.is_timed:
                 writer.create_target()
         identity = writer.identify()
         bound = writer.bound_to(identity) if identity else writer
         if is_first_try and output.number != FIRST:
-            output.refuse_place_in_use(identity, bound)
+            _refuse_place_in_use(output, identity, bound)
         refuse_left_over(bound, identity, positions, log.control)
     except Exception:
         withdraw(log.control, place)
@@ -95,6 +96,16 @@ def known_writer(
     else:  # its rendition was retired or given up in between
         withdraw(log.control, place)
     return state, current
+
+
+def _refuse_place_in_use(output: WriterOutput, identity: TargetIdentity | None, bound: Writer) -> None:
+    """Raise ``PlaceNotEmpty`` unless a faster process has registered the consumer meanwhile: then what is
+    there is its output."""
+    try:
+        output.refuse_place_in_use(identity, bound)
+    except PlaceNotEmpty:
+        if output.positions.load(bound.name) is None:
+            raise
 
 
 def _beginning(writer: Writer, log: PublishedLog, start: Start) -> Beginning:

@@ -81,7 +81,24 @@ class HandoverOutOfRange(OutputError):
 
     text = (
         "{pipeline}/{writer}: a handover now would be at {h}, but rendition {number} is complete from "
-        "{since} on and before {upper}. Readers stay where they are. Deliver to it, then hand over again."
+        "{since} on and before {upper}. Readers stay where they are. Deliver to it, then try again: tidemark "
+        "renditions build {pipeline} {writer} {number}"
+    )
+
+
+@with_fields
+class NothingReadable(OutputError):
+    """A handover before readers could ask for any time of the active rendition."""
+
+    pipeline: str
+    writer: str
+    active: int
+    h: int
+
+    text = (
+        "{pipeline}/{writer}: no time is readable from {h} on, where rendition {active} became active, so no "
+        "other rendition can follow it yet. Readers stay where they are. Run {pipeline}.replicate first, "
+        "which delivers to the active one."
     )
 
 
@@ -189,6 +206,13 @@ def advance_frontier(output: Output, number: int, upper: int) -> Output:
     return replace(output, frontier=max(output.frontier, upper))
 
 
+def refuse_unreadable(output: Output) -> None:
+    """Raise ``NothingReadable`` where the active rendition has no readable time: a handover would be at the
+    time of the one before."""
+    if output.frontier <= output.handovers[-1].h:
+        raise NothingReadable(output.pipeline, output.writer, output.active.number, output.frontier)
+
+
 def _is_done(output: Output, number: int, signed: Signature) -> bool:
     return any(one.rendition == number and one.signed == signed for one in output.handovers)
 
@@ -199,6 +223,7 @@ def _candidate(output: Output, number: int, signed: Signature) -> Rendition:
     output.refuse_tainted(candidate)
     if output.active.number == number:
         raise AlreadyActive(output.pipeline, output.writer, number)
+    refuse_unreadable(output)
     return candidate
 
 

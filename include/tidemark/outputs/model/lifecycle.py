@@ -45,6 +45,10 @@ class RenditionProposal:
         """As ``Rendition.settings_digest``."""
         return settings_digest(self.settings, self.code)
 
+    def rendition(self, number: int, state: RenditionState) -> Rendition:
+        """The rendition that is made of it."""
+        return Rendition(number, state, self.settings, self.place, self.since, self.signed, self.code)
+
     def is_of(self, rendition: Rendition) -> bool:
         """Whether the rendition was made from this proposal; the place may be derived from another number."""
         return self.signed == rendition.signed and self.settings_digest == rendition.settings_digest
@@ -64,15 +68,7 @@ def declare(output: Output, proposal: RenditionProposal, *, is_automatic: bool =
             raise SettingsUsedBefore(output.pipeline, output.writer, one.number)
         if one.place == proposal.place:
             raise PlaceTaken(output.pipeline, output.writer, proposal.place, one.number)
-    made = Rendition(
-        output.next_number,
-        RenditionState.BUILDING,
-        proposal.settings,
-        proposal.place,
-        proposal.since,
-        proposal.signed,
-        proposal.code,
-    )
+    made = proposal.rendition(output.next_number, RenditionState.BUILDING)
     return replace(output, next_number=made.number + 1, renditions=(*output.renditions, made))
 
 

@@ -58,8 +58,7 @@ class OutputStore:
             if (found := self._output(snapshot)) is not None:
                 self._refuse_other(found.rendition(1), first)
                 return None, found
-            state = RenditionState.ACTIVE
-            made = Rendition(1, state, first.settings, first.place, first.since, first.signed, first.code)
+            made = first.rendition(1, RenditionState.ACTIVE)
             output = Output.first(self.pipeline, self.writer, made)
             refuse_unsigned(output, first.signed, "build")
             return Change(output_rows(output)), output

@@ -16,6 +16,7 @@ from tidemark.kafka.errors import KafkaFailure, ProducerFenced, UnknownTopic
 from tidemark.kafka.producer import TransactionalProducer
 from tidemark.kafka.topic_ids import librdkafka_text
 from tidemark.kafka.topics import TopicQuestions
+from tidemark.outputs.model.consumer_name import split_consumer
 from tidemark.writers.errors import WriterError
 
 ANSWERS_WITHIN = 20.0
@@ -57,11 +58,16 @@ class NoTargetTopic(TargetMissing):
     target: TargetTopic
 
     def __str__(self) -> str:
-        create = f"tidemark topics create {self.target.pipeline} {self.target.writer} --partitions N"
-        return (
+        writer, number = split_consumer(self.target.writer)
+        there = (
             f"{self.target.origin}: Kafka has no topic {self.target.topic} (connection "
-            f"{self.target.connection_id}). Nothing was sent. Create it with the partitions it shall keep: "
-            f"{create}; or correct the writer's `topic`."
+            f"{self.target.connection_id}). Nothing was sent."
+        )
+        if number is not None:  # its place is no topic of the file, and a build makes it
+            return f"{there} Build it: tidemark renditions build {self.target.pipeline} {writer}"
+        create = f"tidemark topics create {self.target.pipeline} {writer} --partitions N"
+        return (
+            f"{there} Create it with the partitions it shall keep: {create}; or correct the writer's `topic`."
         )
 
 

@@ -1,18 +1,30 @@
 """Handovers and rollbacks with everything around them: comparison under leases, gates, races, crashes."""
 
+from contextlib import nullcontext
+from dataclasses import replace
+
 import pytest
 from tests.support.faults import Killed, at_point, kill_at
 from tests.support.renditions_installed import ANN, RenditionInstallation
 
 from tidemark.app.rendition_verification import renditions_held
-from tidemark.app.renditions.hand_over import HandingOver, RollingBack
+from tidemark.app.renditions import hand_over
+from tidemark.app.renditions.hand_over import (
+    NEXT_OFFSETS,
+    HandingOver,
+    ReadersLeft,
+    RollingBack,
+    next_offsets,
+)
 from tidemark.app.renditions.opened import NothingUnfinished, newest_unfinished
 from tidemark.delivery.state.lease import LeaseHeld
 from tidemark.faults import FaultPoint
 from tidemark.outputs.errors import DifferencesUnexplained, TransitionRefused, UnknownRendition
 from tidemark.outputs.model.evidence import VerificationMode
-from tidemark.outputs.model.handover import AlreadyActive, GateNotOpen
+from tidemark.outputs.model.handover import AlreadyActive, GateNotOpen, HandoverOutOfRange, NothingReadable
+from tidemark.outputs.model.lifecycle import RenditionProposal
 from tidemark.outputs.model.rendition import Signature
+from tidemark.outputs.state import lifecycle
 from tidemark.verification.renditions.errors import RenditionBehind
 
 pytestmark = pytest.mark.unit
@@ -119,7 +131,34 @@ def test_the_active_rendition_needs_no_handover(bank):
 
 def test_a_rendition_that_readers_have_left_is_rolled_back_to_instead(built):
     built.hand_over(2)
-    assert isinstance(HandingOver(built.renditions(), 1).plan().refused, TransitionRefused)
+    refused = HandingOver(built.renditions(), 1).plan().refused
+    assert isinstance(refused, ReadersLeft)
+    assert str(refused).endswith("tidemark renditions rollback bank archive 1")
+
+
+def test_before_any_time_is_readable_a_handover_is_refused_as_planned(built):
+    built.renditions().store.change(lambda found: replace(found, frontier=0))
+    for force in (False, True):
+        one = HandingOver(built.renditions(), 2, force)
+        assert isinstance(one.plan().refused, NothingReadable)
+        with pytest.raises(NothingReadable, match=r"bank\.replicate"):
+            one.carry_out(ANN)
+    assert built.states == {1: "active", 2: "building"}
+
+
+def test_the_soak_begins_with_the_handover_and_not_with_the_command(built):
+    began = built.renditions().clock()
+    assert HandingOver(built.renditions(), 2, force=True).carry_out(ANN).signed.at >= began
+
+
+def test_a_rollback_that_lacks_something_is_refused_with_the_next_step(built):
+    built.hand_over(2)
+    built.publish({"sum": 4})
+    built.deliver_to("archive.r2")
+    one = RollingBack(built.renditions())
+    assert one.is_behind
+    with pytest.raises(HandoverOutOfRange, match="tidemark renditions build bank archive 1"):
+        one.carry_out(BOB)
 
 
 # Two processes, crashes
@@ -189,3 +228,22 @@ def test_a_rollback_to_a_stopped_rendition_is_refused(built):
     built.hand_over(2)
     built.stop("archive")
     assert isinstance(RollingBack(built.renditions()).plan().refused, GateNotOpen)
+
+
+def test_the_offsets_of_the_new_topic_are_read_first_so_that_a_switch_misses_nothing(bank, monkeypatch):
+    bank.declare("{name: copy, kind: kafka, topic: copy}")
+    bank.renditions("copy").store.create(
+        RenditionProposal({"writer": {"kind": "kafka", "topic": "copy"}}, "copy", 0, ANN)
+    )
+    proposal = RenditionProposal({"writer": {"kind": "kafka", "topic": "copy"}}, "copy.r2", 0, BOB)
+    lifecycle.declare(bank.renditions("copy").store, lambda _: proposal)
+    asked: list[str] = []
+
+    class Topics:
+        def offsets(self, topics: list[str]) -> dict[tuple[str, int], tuple[int, int]]:
+            asked.extend(topics)
+            return {(topics[0], 0): (0, len(asked))}
+
+    monkeypatch.setattr(hand_over, "looking_at_topics", lambda *_: nullcontext(Topics()))
+    found = next_offsets(bank.renditions("copy"), 2)
+    assert (asked, found) == (["copy.r2", "copy"], {NEXT_OFFSETS: {"2": {"0": 1}, "1": {"0": 2}}})

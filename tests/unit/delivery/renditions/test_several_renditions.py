@@ -7,6 +7,7 @@ from tests.support.faults import Killed, at_point, kill_at
 from tests.support.rendition_world import CONNECTIONS, WRITER, RenditionWorld
 
 from tidemark.clock import SECOND
+from tidemark.consensus.objects import ObjectKey, ObjectKind
 from tidemark.delivery.renditions import declared
 from tidemark.delivery.renditions.errors import (
     CompactedMeanwhile,
@@ -16,10 +17,13 @@ from tidemark.delivery.renditions.errors import (
 )
 from tidemark.delivery.renditions.selection import operators_name, resolved_name
 from tidemark.delivery.state.ended_consumer import end_consumer
+from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import registered_writers
-from tidemark.delivery.state.writer_state import Cause
+from tidemark.delivery.state.writer_state import Cause, WriterState
+from tidemark.delivery.writer import TargetIdentity
 from tidemark.faults import FaultPoint
 from tidemark.outputs.errors import OutputMissing
+from tidemark.writers.files.writer import FilesWriter
 from tidemark.writers.renditions import build_declared
 
 pytestmark = pytest.mark.unit
@@ -89,6 +93,25 @@ def test_one_whose_file_changed_with_the_upgrade_goes_on_as_it_was_registered(wo
     assert world.found.active.place == str(world.root / WRITER)
 
 
+def test_a_writer_whose_output_cannot_be_made_after_an_upgrade_fails_by_itself(world, monkeypatch):
+    given_of_an_earlier_version(world)
+
+    def refuse(*place: object) -> None:
+        raise OutputMissing("orders", WRITER)
+
+    monkeypatch.setattr("tidemark.app.consumers.build_declared", refuse)
+    (one,) = world.consumers.choose(world.log)
+    assert (one.name, isinstance(one.failure, OutputMissing)) == (WRITER, True)
+
+
+def test_a_run_that_delivers_nothing_reads_an_output_three_times(world, monkeypatch):
+    seen: list[ObjectKey] = []
+    whole = world.consensus.whole
+    monkeypatch.setattr(world.consensus, "whole", lambda key: seen.append(key) or whole(key))
+    world.run()
+    assert len([key for key in seen if key.kind is ObjectKind.OUTPUT]) == 3
+
+
 # A file that differs
 
 
@@ -122,6 +145,38 @@ def test_a_run_delivers_to_the_active_one_first_and_to_the_one_that_is_built(wor
     assert list(world.run()) == ["archive", "archive.r2"]
     assert world.files(2) == world.files(1)
     assert (world.position_of(1), world.position_of(2)) == (1, 1)
+
+
+def test_two_processes_that_begin_a_rendition_at_once_both_go_on_with_it(world, monkeypatch):
+    world.declare()
+    identify = FilesWriter.identify
+
+    def slow(writer: FilesWriter) -> TargetIdentity | None:
+        monkeypatch.setattr(FilesWriter, "identify", identify)
+        assert world.build(holder="a faster process").position == 1
+        return identify(writer)
+
+    monkeypatch.setattr(FilesWriter, "identify", slow)
+    assert (world.build().position, world.files(2) == world.files(1)) == (1, True)
+
+
+def test_the_output_of_a_faster_process_is_not_taken_for_that_of_a_forgotten_writer(tmp_path, monkeypatch):
+    world = RenditionWorld(tmp_path)
+    world.publish(orders=GOOD)
+    load, missed = Positions.load, []
+
+    def slow(positions: Positions, name: str) -> WriterState | None:
+        state = load(positions, name)
+        missed.append(state)
+        if len(missed) == 3:  # the last look before the consumer is registered
+            monkeypatch.setattr(Positions, "load", load)
+            world.run("a faster process")
+        return state
+
+    monkeypatch.setattr(Positions, "load", slow)
+    removed = at_point(monkeypatch, FaultPoint.OUTPUT_FORGOTTEN, lambda: None)
+    world.run()
+    assert (removed, missed[-1], world.found.frontier > 0) == ([], None, True)
 
 
 def test_one_that_is_further_behind_than_a_run_delivers_is_left_to_its_build(world):

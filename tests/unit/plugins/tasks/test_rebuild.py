@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.support.airflow_context import given_context
-from tests.support.renditions_installed import RenditionInstallation
+from tests.support.renditions_installed import FILE, RenditionInstallation
 
 from tidemark.app.renditions.hand_over import RollingBack
 from tidemark.clock import SECOND, wall_clock
@@ -171,6 +171,18 @@ def test_a_reader_of_old_times_is_waited_for_by_retries(rebuild, bank, handed):
     with pytest.raises(StillNeeded):
         rebuild.retire.function("bank", handed, **context())
     assert (bank.home / "archive").exists()
+
+
+def test_nothing_is_forgotten_for_a_place_that_has_to_stay(rebuild, bank, handed):
+    from airflow.sdk.exceptions import AirflowFailException
+
+    bank.declare("{name: archive, kind: files, path: '${TIDEMARK_HOME}/elsewhere'}")
+    other = FILE.replace("bank", "other").replace("[accounts]", "[others]")
+    writer = "{name: inside, kind: files, path: '${TIDEMARK_HOME}/archive/inside'}"
+    bank.declare_text(f"{other}  - {writer}\n", "other")
+    with pytest.raises(AirflowFailException, match="it belongs to other/inside too"):
+        rebuild.retire.function("bank", handed, **context())
+    assert bank.states == {1: "superseded", 2: "active"}
 
 
 # on_change: rebuild
