@@ -2,7 +2,8 @@
 
 By default the collector traverses all live objects again and again, which takes more than a quarter of the
 time of writing a journal, and a fifth of that of a collection. With these settings it traverses only new
-objects, and seldom. It is not switched off, so cycles that the Cassandra driver leaves behind are still freed.
+objects, and seldom. It is not switched off, so cycles that the Cassandra driver leaves behind are still
+freed.
 """
 
 import gc
