@@ -9,7 +9,6 @@ import random
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from statistics import median
@@ -120,7 +119,7 @@ def measure_writing(session: Any) -> CollectionTables:
         cells = [row_cells(row, key_bytes(row.key)) for row in rows]
         places = {(row.shard, row.t, row.key) for row in rows}
         changed = [change_cells(shard, t, key_bytes(key)) for shard, t, key in places]
-        single = [replace(one, t=T) for one in rows]
+        single = [one._replace(t=T) for one in rows]
         works: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
             "bare": (write_bare, (cells, changed)),
             "one binding": (write_rows, (single,)),

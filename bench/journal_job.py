@@ -33,21 +33,30 @@ if TYPE_CHECKING:
 
 
 class Watch:
-    """Samples the memory of Spark's Python workers and keeps the maximum."""
+    """Samples the memory of Spark's Python workers and keeps the maximum.
 
-    def __init__(self) -> None:
-        self.peak = 0
+    ``of`` is the process that started them, or Java; None where Java started this one too.
+    """
+
+    def __init__(self, of: psutil.Process | None = None) -> None:
+        self.peak, self._of = 0, of or psutil.Process().parent()
         self._over = threading.Event()
         threading.Thread(target=self._look, daemon=True).start()
 
     def _look(self) -> None:
         while not self._over.wait(0.2):
-            for process in psutil.Process().parent().children(recursive=True):  # Java starts them
+            for process in self._children():
                 try:
                     if "pyspark" in " ".join(process.cmdline()) and "java" not in process.name():
                         self.peak = max(self.peak, process.memory_info().rss)
                 except psutil.Error:
                     continue
+
+    def _children(self) -> list[psutil.Process]:
+        try:
+            return self._of.children(recursive=True)
+        except psutil.Error:  # it has ended
+            return []
 
     def stop(self) -> int:
         self._over.set()

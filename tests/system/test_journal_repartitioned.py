@@ -19,7 +19,7 @@ from tidemark.journal.codec.record import write_action
 from tidemark.journal.events import EncodedEvent, Events
 from tidemark.journal_tables.heads import PartitionHeads
 from tidemark.log.files.parquet import LogFolder
-from tidemark.writers.journal.garbage_collection import seldom_collecting
+from tidemark.writers.garbage_collection import seldom_collecting
 
 pytestmark = pytest.mark.system
 

@@ -5,8 +5,9 @@ transforms, and then as JSON objects. ``kafka-journal`` reads values in the same
 that a writer of kind ``journal`` and the compaction policy ``journal`` accept.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from tidemark.pipeline import kinds
@@ -14,18 +15,30 @@ from tidemark.pipeline.kinds import FormatKind
 
 
 def _json_object(value: bytes) -> Mapping[str, Any]:
-    from tidemark.journal.codec import json_text  # pipeline files are read without it
-
-    data = json_text.parse(value)
+    data = _parse()(value)
     if not isinstance(data, dict):
         raise ValueError(f"it is a JSON {type(data).__name__}")
     return data
 
 
 def _exact_json_object(value: bytes) -> Mapping[str, Any]:
-    from tidemark.collection.model.documents import json_object  # as above
+    return _read_exactly()(value)
 
-    return json_object(value)
+
+# Imported once and late: pipeline files are read without them, and an import statement takes longer than
+# reading a short message.
+@cache
+def _parse() -> Callable[[bytes], object]:
+    from tidemark.journal.codec.json_text import parse
+
+    return parse
+
+
+@cache
+def _read_exactly() -> Callable[[bytes], Mapping[str, Any]]:
+    from tidemark.collection.model.documents import json_object
+
+    return json_object
 
 
 JSON = FormatKind("json", _json_object, shapes_output=False, read_exactly=_exact_json_object)

@@ -1,7 +1,5 @@
 """Canonical bytes of rows, and digests by shard: equal exactly where the rows are."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +19,7 @@ cells = st.sampled_from([b"", b"a", b"ab", b"\xff\xff\xff\xff"])
 
 
 def in_its_shard(row):
-    return replace(row, shard=shard_of(key_bytes(row.key), SHARDS))
+    return row._replace(shard=shard_of(key_bytes(row.key), SHARDS))
 
 
 rows = st.builds(
@@ -51,16 +49,16 @@ def test_the_canonical_bytes_of_a_row_never_change():
 @pytest.mark.parametrize(
     "other",
     [
-        replace(ROW, key=(b"b",)),
-        replace(ROW, values=(b"Ann", b"")),
-        replace(ROW, values=(None, b"Ann")),
-        replace(ROW, values=(b"Ann",)),
-        replace(ROW, t=1_001),
-        replace(ROW, message_id=8),
-        replace(ROW, gone=True),
-        replace(ROW, topic="account"),
-        replace(ROW, partition=1),
-        replace(ROW, offset=6),
+        ROW._replace(key=(b"b",)),
+        ROW._replace(values=(b"Ann", b"")),
+        ROW._replace(values=(None, b"Ann")),
+        ROW._replace(values=(b"Ann",)),
+        ROW._replace(t=1_001),
+        ROW._replace(message_id=8),
+        ROW._replace(gone=True),
+        ROW._replace(topic="account"),
+        ROW._replace(partition=1),
+        ROW._replace(offset=6),
     ],
 )
 def test_a_row_that_differs_has_other_bytes(other):
@@ -68,12 +66,12 @@ def test_a_row_that_differs_has_other_bytes(other):
 
 
 def test_the_shard_and_the_write_time_are_not_part_of_a_row():
-    assert canonical_bytes(replace(ROW, shard=0, write_time=9)) == canonical_bytes(ROW)
+    assert canonical_bytes(ROW._replace(shard=0, write_time=9)) == canonical_bytes(ROW)
 
 
 @given(rows, rows)
 def test_bytes_are_equal_exactly_where_rows_are(one, other):
-    alike = replace(one, write_time=0) == replace(other, write_time=0)
+    alike = one._replace(write_time=0) == other._replace(write_time=0)
     assert (canonical_bytes(one) == canonical_bytes(other)) is alike
 
 
@@ -92,7 +90,7 @@ def test_the_digests_of_parts_add_up(found, cut):
 
 @given(st.lists(rows))
 def test_the_sum_over_shards_does_not_depend_on_their_number(found):
-    alone = [replace(row, shard=0) for row in found]
+    alone = [row._replace(shard=0) for row in found]
     assert sum(digests_of(found, SHARDS), ShardDigest()) == digests_of(alone, 1)[0]
 
 

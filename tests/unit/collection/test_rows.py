@@ -11,7 +11,7 @@ from tests.support.collection_samples import T, given_columns, given_records, gi
 from tidemark.collection.model.column_types import column_type
 from tidemark.collection.model.envelopes.envelope import EnvelopeName
 from tidemark.collection.model.row import CollectionRow, key_bytes
-from tidemark.collection.model.rows import BadRow, RowBatch, RowRules, rows_of
+from tidemark.collection.model.rows import MOST_REMEMBERED_BYTES, BadRow, RowBatch, RowRules, rows_of
 from tidemark.collection.model.schema import CollectionSchema, Column
 from tidemark.delivery.transforms.chain import TransformFailed
 from tidemark.outputs.model.digest import shard_of
@@ -80,6 +80,21 @@ def test_the_shard_depends_on_the_whole_key_alone():
     ).rows
     assert one.shard == other.shard == shard_of(key_bytes((b"x", b"yz")), 1_024)
     assert key_bytes((b"x", b"yz")) != key_bytes((b"xy", b"z"))
+
+
+@pytest.mark.parametrize("length", [1, MOST_REMEMBERED_BYTES, MOST_REMEMBERED_BYTES + 1, 60_000])
+def test_a_key_that_comes_again_is_the_same_key_whether_it_is_remembered_or_not(length):
+    key, rules = b"k" * length, given_rules(shards=1_024)
+    rows = rows_of(given_records((key, b"{}"), (b"other", b"{}"), (key, None)), rules).rows
+    rows += rows_of(given_records((key, b"{}")), rules).rows
+    assert [row.key for row in rows] == [(key,), (b"other",), (key,), (key,)]
+    assert {row.shard for row in rows if row.key == (key,)} == {shard_of(key_bytes((key,)), 1_024)}
+
+
+def test_a_bad_key_is_refused_each_time_it_comes():
+    rules = given_rules()
+    problems = [rows_of(given_records((b"\xff", b"{}")), rules).bad.problem for _ in range(2)]
+    assert problems[0] == problems[1] == "its key is not UTF-8 at byte 0"
 
 
 def test_messages_of_other_namespaces_are_filtered():

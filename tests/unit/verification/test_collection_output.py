@@ -78,9 +78,7 @@ def test_rows_that_are_others_are_not_written_over(world):
 
 
 def _with_values(row, other):
-    from dataclasses import replace
-
-    return replace(row, values=other.values)
+    return row._replace(values=other.values)
 
 
 def test_a_transform_that_makes_other_rows_now_is_a_difference(tmp_path):

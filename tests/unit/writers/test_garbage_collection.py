@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from tidemark.writers.journal.garbage_collection import NEW_OBJECTS, seldom_collecting
+from tidemark.writers.garbage_collection import NEW_OBJECTS, seldom_collecting
 
 pytestmark = pytest.mark.unit
 

@@ -4,17 +4,17 @@ The canonical bytes are durable: digests are computed from them, and changing th
 wrong. The same holds for the bytes of a key, which decide the shard.
 """
 
-from dataclasses import dataclass
+from functools import lru_cache
 from struct import Struct
+from typing import NamedTuple
 
 _length = Struct(">i").pack
-_system = Struct(">qq?").pack
+_system = Struct(">qq?i").pack
 _position = Struct(">iq").pack
 _NULL = b"\xff\xff\xff\xff"
 
 
-@dataclass(frozen=True, slots=True)
-class CollectionRow:
+class CollectionRow(NamedTuple):
     """What one message says about one key.
 
     Attributes:
@@ -55,16 +55,14 @@ def canonical_bytes(row: CollectionRow) -> bytes:
     The write timestamp and the shard are not part of them: the first follows from the message, the second
     from the key and the number of shards, which two renditions may differ in.
     """
-    topic = row.topic.encode()
-    return b"".join(
-        (
-            _length(len(row.key)),
-            key_bytes(row.key),
-            _system(row.t, row.message_id, row.gone),
-            _length(len(row.values)),
-            *[_NULL if cell is None else _length(len(cell)) + cell for cell in row.values],
-            _length(len(topic)),
-            topic,
-            _position(row.partition, row.offset),
-        )
-    )
+    key, values, t, message_id, _, gone, topic, partition, offset, _ = row
+    parts = [_length(len(key)), key_bytes(key), _system(t, message_id, gone, len(values))]
+    parts += [_NULL if cell is None else _length(len(cell)) + cell for cell in values]
+    parts += (_topic(topic), _position(partition, offset))
+    return b"".join(parts)
+
+
+@lru_cache(1024)
+def _topic(topic: str) -> bytes:
+    data = topic.encode()
+    return _length(len(data)) + data

@@ -7,7 +7,7 @@ batch: everything below it has its row, nothing above it was looked at.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -33,6 +33,10 @@ from tidemark.pipeline.transforms import Transform
 Cells = tuple[bytes | None, ...]
 ReadCells = Callable[[Mapping[str, Any]], Cells]
 """From the fields of a row to the cells of the data columns; raises ``NoRow``."""
+
+KEYS_REMEMBERED = 32_768
+"""The message keys whose cells and shard are kept, because most keys come again. Long ones are not kept."""
+MOST_REMEMBERED_BYTES = 256
 
 _id_cell = Struct(">q").pack
 
@@ -152,6 +156,7 @@ def _compiled(rules: RowRules) -> MakeRow:
     envelope, read, shards = ENVELOPES[rules.envelope], rules.read, rules.schema.shards
     open_, chain = envelope.open, Chain(rules.transforms, ends_at_delete=True) if rules.transforms else None
     read_key, read_cells = _key_reader(rules, envelope), _cells_reader(rules.schema.columns, envelope)
+    place = _key_places(read_key, shards) if read_key else None
     no_cells = (None,) * len(rules.schema.columns)
 
     def make(id_: int, key: bytes | None, value: bytes | None, timestamp: int, namespace: str) -> Made | None:
@@ -169,16 +174,32 @@ def _compiled(rules: RowRules) -> MakeRow:
             return None
         op, data = change
         is_gone = op is Operation.DELETE
-        if read_key is None:
+        if place is None:
             if is_gone:
                 raise NoRow("a transform made a delete of it, and with `append` there is no row to delete")
             cells: Key = (_id_cell(id_),)
+            shard = shard_of(key_bytes(cells), shards)
         else:
-            cells = read_key(key)
-        values = no_cells if is_gone else read_cells(data)
-        return cells, values, is_gone, shard_of(key_bytes(cells), shards)
+            cells, shard = place(key)
+        return cells, no_cells if is_gone else read_cells(data), is_gone, shard
 
     return make
+
+
+def _key_places(read_key: ReadKey, shards: int) -> Callable[[bytes | None], tuple[Key, int]]:
+    """From a message key to its cells and its shard; raises ``NoRow``."""
+
+    def place(key: bytes | None) -> tuple[Key, int]:
+        cells = read_key(key)
+        return cells, shard_of(key_bytes(cells), shards)
+
+    remembered = lru_cache(KEYS_REMEMBERED)(place)
+
+    def place_of(key: bytes | None) -> tuple[Key, int]:
+        is_long = key is not None and len(key) > MOST_REMEMBERED_BYTES
+        return place(key) if is_long else remembered(key)
+
+    return place_of
 
 
 def _transformed(chain: Chain, change: Change, timestamp: int, namespace: str) -> Change | None:

@@ -31,30 +31,45 @@ def write_rows(
         return writer.finish()
 
 
+class _Lot:
+    """The collected rows of one key.
+
+    Attributes:
+        key: The key's own cells.
+        rows: The encoded rows.
+        changed_at: The time of the last change that was noted for the key; None for none.
+    """
+
+    __slots__ = ("changed_at", "key", "rows")
+
+    def __init__(self, key: bytes) -> None:
+        self.key, self.rows = key, list[bytes]()
+        self.changed_at: int | None = None
+
+
 class RowWriter:
     """Collects rows and writes them by key. Belongs to one thread."""
 
     def __init__(self, tables: CollectionTables, bulk: BulkWriter) -> None:
         self._tables, self._bulk = tables, bulk
-        self._rows: dict[Key, list[bytes]] = {}
-        """Encoded rows by key. The first one is the key's own cells."""
+        self._rows: dict[Key, _Lot] = {}
         self._changes: dict[tuple[int, int], set[bytes]] = {}
         """Encoded keys by shard and time."""
         self._count = self._bytes = self._written = 0
 
     def add(self, rows: Iterable[CollectionRow]) -> None:
         """Adds rows in any order. Writes what is collected whenever it is enough."""
-        waiting, changes = self._rows, self._changes
+        waiting = self._rows
         for row in rows:
-            lot = waiting.get(row.key)
+            key, t = row.key, row.t
+            lot = waiting.get(key)
             if lot is None:
-                lot = waiting[row.key] = [key_bytes(row.key)]
-            cells = row_cells(row, lot[0])
-            lot.append(cells)
-            place = (row.shard, row.t)
-            if place not in changes:
-                changes[place] = set()
-            changes[place].add(lot[0])
+                lot = waiting[key] = _Lot(key_bytes(key))
+            if t != lot.changed_at:
+                lot.changed_at = t
+                self._changes.setdefault((row.shard, t), set()).add(lot.key)
+            cells = row_cells(row, lot.key)
+            lot.rows.append(cells)
             self._count += 1
             self._bytes += len(cells)
             if self._count >= ROWS_TOGETHER or self._bytes >= BYTES_TOGETHER:
@@ -74,6 +89,6 @@ class RowWriter:
         self._bulk.flush()
         reach(FaultPoint.COLLECTION_CHANGES_WRITTEN)
         while rows:
-            self._tables.add_rows(self._bulk, rows.popitem()[1][1:])
+            self._tables.add_rows(self._bulk, rows.popitem()[1].rows)
         self._written += self._count
         self._count = self._bytes = 0

@@ -43,6 +43,7 @@ from tidemark.writers.collection.key_places import KeyPlaces
 from tidemark.writers.collection.kind import CollectionDeclaration
 from tidemark.writers.collection.places import place_of
 from tidemark.writers.collection.target import CollectionTarget
+from tidemark.writers.garbage_collection import seldom_collecting
 from tidemark.writers.shares import chunks, of_share, parts_by_partition
 
 MESSAGES_AT_ONCE, BYTES_AT_ONCE = at_once(20_000), 16 * 2**20
@@ -149,7 +150,7 @@ class CollectionWriter(Writer):
         self._refuse_other_tables()
         places = None if self.declared.envelope is EnvelopeName.APPEND else KeyPlaces(self.target, part)
         total, bad = self._nothing, None
-        with self.target.writing(writing.lease.check) as rows:
+        with seldom_collecting(), self.target.writing(writing.lease.check) as rows:
             for made in self._made(part, writing):
                 bad = made.bad
                 if places and (split := places.first_split(made.rows)):
@@ -241,10 +242,11 @@ class CollectionWriter(Writer):
         """The digests of a part, without Cassandra. What another partition has is not looked at: a binding
         is computed again only after it was finished once."""
         total = self._nothing
-        for made in self._made(part, writing):
-            if made.bad:
-                raise self._bad(made.bad)
-            total += self._counted(made)
+        with seldom_collecting():
+            for made in self._made(part, writing):
+                if made.bad:
+                    raise self._bad(made.bad)
+                total += self._counted(made)
         return total
 
     def _made(self, part: Part, writing: Writing) -> Iterator[RowBatch]:

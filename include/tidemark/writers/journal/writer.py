@@ -34,8 +34,8 @@ from tidemark.journal_tables.statements import JournalTables, Pointer, are_there
 from tidemark.log.model.binding import Binding, TopicPartition
 from tidemark.log.model.manifest import LogFile
 from tidemark.pipeline.model import JournalDeclaration
+from tidemark.writers.garbage_collection import seldom_collecting
 from tidemark.writers.journal.errors import OffsetsBegunAnew, TablesChanged
-from tidemark.writers.journal.garbage_collection import seldom_collecting
 from tidemark.writers.journal.partition import ROWS_TOGETHER, JournalPart
 from tidemark.writers.journal.redelivery import REBUILD, apply_after_all
 from tidemark.writers.shares import chunks, count_shares, of_share, parts_by_partition

@@ -32,13 +32,10 @@ _topic = lru_cache(maxsize=1024)(cells.text)
 
 def row_cells(row: CollectionRow, key: bytes) -> bytes:
     """The values of an INSERT of a row. ``key`` is its ``key_bytes``, which are the cells of its key."""
-    parts = [
-        key,
-        _pack_place(8, row.t, 8, row.message_id, 1, row.gone, 4, row.partition, 8, row.offset),
-        _topic(row.topic),
-    ]
-    parts += [UNSET if value is None else _length(len(value)) + value for value in row.values]
-    parts.append(_pack_long(8, row.write_time))
+    _, values, t, message_id, write_time, gone, topic, partition, offset, _ = row
+    parts = [key, _pack_place(8, t, 8, message_id, 1, gone, 4, partition, 8, offset), _topic(topic)]
+    parts += [UNSET if value is None else _length(len(value)) + value for value in values]
+    parts.append(_pack_long(8, write_time))
     return b"".join(parts)
 
 
