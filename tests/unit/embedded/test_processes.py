@@ -110,7 +110,7 @@ def test_a_start_that_was_interrupted_before_the_pid_was_known_is_still_found(ru
     unknown = PidFile("x", 0, 0.0, record.token, None, 0)
     # While one program replaces the other, its environment cannot be seen for a moment.
     wait_for(lambda: psutil.Process(record.pid).name() == "sleep")
-    assert [process.pid for process in family([unknown])] == [record.pid]
+    assert [process.pid for process in wait_for(lambda: family([unknown]))] == [record.pid]
 
 
 def test_a_log_that_has_grown_large_is_put_aside_at_the_next_start(run, monkeypatch):
