@@ -208,6 +208,12 @@ class CollectionDeclaration(WriterDeclaration):
                 )
 
 
+def trimmed_collections(pipeline: Pipeline) -> list[str]:
+    """The names of the collections whose old versions are removed."""
+    declared = (one for one in pipeline.writers if isinstance(one, CollectionDeclaration))
+    return [one.name for one in declared if one.keep is not None]
+
+
 def _build(
     pipeline: Pipeline, declared: CollectionDeclaration, connections: Connections
 ) -> "CollectionWriter":
