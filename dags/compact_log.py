@@ -10,8 +10,8 @@
 4. `publish` makes them part of the log in one step.
 5. `merge` merges small files of closed segments; no message is dropped by it.
 6. `sweep` removes files that the log no longer names, after their grace time.
-7. `trim`, where a collection has `keep`: removes versions that are older, as far as readers allow. With policy
-   `none` it is the only task that runs.
+7. `trim`, where a collection has `keep`: removes versions that are older, as far as readers allow. With
+   policy `none` it is the only task that runs.
 
 Reading, capture and delivery go on meanwhile. A run with nothing to gain starts no Spark and ends in seconds.
 
@@ -39,9 +39,9 @@ capture publishes meanwhile stay in the log. Positions and gates are never chang
 ### What it returns
 
 * `plan`: the whole plan. `publish`: messages and bytes before and after, bytes written. `merge`: the number
-  of files before and after. `sweep`: the number of files removed and waiting. `trim`: by collection, the first
-  readable time and what was removed. `tidemark log` shows the history of compactions, with refusals and their
-  reasons.
+  of files before and after. `sweep`: the number of files removed and waiting. `trim`: by collection, the
+  first readable time and what was removed. `tidemark log` shows the history of compactions, with refusals
+  and their reasons.
 """
 
 from airflow.providers.standard.operators.hitl import HITLOperator
