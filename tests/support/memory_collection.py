@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 from tests.support.clocks import TickingClock
-from tests.support.collection_rows import newest, python_row
+from tests.support.collection_rows import newest, obsolete_of, python_row
 from tests.support.consensus import MortalConsensus
 from tests.support.log_samples import SEGMENT_BYTES, add_binding, captured_of, given_binding, write_file
 from tests.support.pipeline_world import PipelineWorld
@@ -22,7 +22,7 @@ from tidemark.collection.model.row import CollectionRow, key_bytes
 from tidemark.collection.model.row_digests import digests_of
 from tidemark.collection.tables.errors import CollectionMissing
 from tidemark.collection.tables.key_origins import KeyOrigin, Origins
-from tidemark.collection.tables.versions import OlderVersions, Version, obsolete
+from tidemark.collection.tables.versions import OlderVersions
 from tidemark.connections import CassandraConnection
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.writer import TargetIdentity
@@ -48,10 +48,6 @@ PIECES = 3
 def piece_of(row: CollectionRow) -> int:
     """The range of the ring that a key is in."""
     return shard_of(key_bytes(row.key), PIECES)
-
-
-def _newest_first(row: CollectionRow) -> tuple[Key, int, int]:
-    return row.key, -row.t, -row.message_id
 
 
 class MemoryCollection:
@@ -83,8 +79,7 @@ class MemoryCollection:
 
     def obsolete(self, since: int) -> list[OlderVersions]:
         """What is found of the keys that have versions which no time from a time on sees."""
-        rows = sorted((one for one in self.rows if one.t <= since), key=_newest_first)
-        return list(obsolete(Version(one.key, one.t, one.message_id, one.write_time) for one in rows))
+        return obsolete_of(self.rows, since)
 
     def drop_older(self, found: OlderVersions) -> None:
         """One range delete: it hides what was written at its own write time or before."""

@@ -30,6 +30,7 @@ writers:
     envelope: upsert
     key: {hall: text, seat: int}
     columns: {guest: text}
+  - {name: guests, kind: collection, envelope: append, columns: {name: text}, keep: 30d}
   - {name: archive, kind: files, path: "${TIDEMARK_HOME}/bank"}
 """
 WHY = ("--execute", "--reason", "the audit", "--by", "ann")
@@ -134,7 +135,7 @@ def test_an_operator_reads_of_a_forgotten_time_what_to_ask_for(run, world):
         (("get", "bonk", "accounts", "ann"), "There is no pipeline `bonk`. Did you mean `bank`?"),
         (
             ("get", "bank", "account", "ann"),
-            "its writer account is not there. Its collections: accounts, seats.",
+            "its writer account is not there. Its collections: accounts, seats, guests.",
         ),
         (("rows", "bank", "archive"), "its writer archive is of kind `files`."),
         (("rows", "orders", "archive"), "orders: it has no writer of kind `collection`. Nothing was read."),
@@ -149,6 +150,12 @@ def test_an_operator_reads_of_a_forgotten_time_what_to_ask_for(run, world):
         (("get", "bank", "seats", "main"), "its key is not a JSON object"),
         (("get", "bank", "seats", '{"hall": "main"}'), 'its key has no field "seat"'),
         (("pin", "bank", "accounts", "--at", "99"), "time 99 is not readable yet"),
+        (("trim", "bonk", "accounts"), "There is no pipeline `bonk`. Did you mean `bank`?"),
+        (("trim", "bank", "account"), "there is no such writer; there is: accounts, seats, guests, archive."),
+        (("trim", "bank", "archive"), "it is of kind files; only collections have versions."),
+        (("trim", "bank", "seats"), "it has no `keep`, so all versions stay. Add one to its declaration"),
+        (("trim", "bank", "seats", *WHY), "it has no `keep`, so all versions stay."),
+        (("trim", "bank", "guests"), "bank/guests: it has no output yet."),
         (
             ("unpin", "bank", "accounts", "nothing"),
             "there is no pin nothing. Nothing was changed. Pins: none.",
@@ -172,6 +179,8 @@ def test_wrong_input_is_one_sentence_and_ends_with_1(run, world, arguments, said
         ("get", "bank", "accounts"),
         ("pin", "bank", "accounts", "--at", "40", "--execute"),
         ("unpin", "bank", "accounts", "x", "--execute"),
+        ("trim", "bank"),
+        ("trim", "bank", "accounts", "--execute"),
     ],
     ids=" ".join,
 )

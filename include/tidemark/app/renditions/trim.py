@@ -107,9 +107,9 @@ class Trimming:
         output, known = of.output, of.readers.load()
         found = forgettable(known, output.frontier, cut, of.clock())
         since = min(found.since, cut)
-        held = (
-            found.held_by and f"reader {found.held_by.reader} ({found.held_by.who}) holds {found.held_by.t}"
-        )
+        held = None
+        if (first := found.held_by) is not None:
+            held = f"reader {first.reader} ({first.who}) holds {first.t}"
         renditions = tuple(self._look(one, since) for one in trimmable(output, of.progress, since))
         return TrimPlan(of.pipeline, of.writer, keep, known.since, found.since, held, renditions)
 
@@ -159,9 +159,7 @@ class Trimming:
             problem = f"it is of kind {declared.kind}; only collections have versions."
             raise NotPossible(of.pipeline, of.writer, problem)
         if declared.keep is None:
-            problem = (
-                "it has no `keep`, so all versions stay. Add one, such as `keep: 90d`, to its declaration."
-            )
+            problem = "it has no `keep`, so all versions stay. Add one to its declaration: `keep: 90d`."
             raise NotPossible(of.pipeline, of.writer, problem)
         return declared.keep
 
