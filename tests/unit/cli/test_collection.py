@@ -3,6 +3,7 @@
 import datetime
 import json
 import uuid
+from collections.abc import Iterable
 from decimal import Decimal
 
 import pyarrow as pa
@@ -117,6 +118,54 @@ def test_readers_and_pins_are_listed_and_a_pin_keeps_a_time(run, world):
     assert world.held == [40]
     assert run(*unpin, *WHY).code == 0
     world.retire_first()
+
+
+def test_trim_shows_its_plan_and_removes_on_request(run, world, installation, monkeypatch):
+    from tidemark.app.renditions import opened, trim
+
+    tables = TablesOfPlan()
+    monkeypatch.setattr("tidemark.consensus.control_plane.look_at_cluster", lambda _: world.consensus)
+    monkeypatch.setattr(opened.WriterRenditions, "progress", world.progress)
+    monkeypatch.setattr(trim.Trimming, "_target", lambda self, rendition: tables)
+    file = installation / "include/pipelines/bank.yaml"
+    file.write_text(BANK.replace("balance: int}", "balance: int}\n    keep: 90d"))
+    planned = json.loads(run("collection", "trim", "bank", "accounts", "--json").out)
+    assert (planned["since_before"], planned["since"], planned["executed"]) == (0, 41, False)
+    assert planned["renditions"] == [
+        {"number": number, "place": place, "keys": 3, "times": 2, "bytes": 900}
+        for number, place in ((1, "accounts"), (2, "accounts_r2"))
+    ]
+    assert "Nothing was changed. Add --execute" in run("collection", "trim", "bank", "accounts").out
+    assert (tables.removed, world.readers.load().since) == ([], 0)
+
+    done = json.loads(run("collection", "trim", "bank", "accounts", *WHY, "--json").out)
+    assert [(one["number"], one["keys"], one["times"]) for one in done["removed"]] == [(1, 3, 2), (2, 3, 2)]
+    assert tables.removed == [41, [40, 10], 41, [40, 10]]
+    assert world.readers.load().since == 41
+    again = run("collection", "trim", "bank", "accounts", *WHY)
+    assert (again.code, "no version goes" in again.out) == (0, True)
+    assert "Done by ann." in again.out
+
+
+class TablesOfPlan:
+    """The tables of any rendition: three keys have older versions."""
+
+    def __init__(self) -> None:
+        self.removed: list[object] = []
+
+    def count_obsolete(self, since: int) -> int:
+        return 3
+
+    def size(self) -> int:
+        return 900
+
+    def drop_versions(self, since: int) -> int:
+        self.removed.append(since)
+        return 3
+
+    def drop_changes(self, times: Iterable[int]) -> int:
+        self.removed.append(list(times))
+        return 2
 
 
 def test_an_operator_reads_of_a_forgotten_time_what_to_ask_for(run, world):
