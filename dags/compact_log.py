@@ -50,7 +50,6 @@ from airflow.sdk import DAG, Param, TriggerRule
 from tidemark.pipeline.kinds import POLICIES, compacting_policies
 from tidemark.pipeline.loader import load_pipelines
 from tidemark.pipeline.model import Pipeline
-from tidemark.writers.collection.kind import trimmed_collections
 from tidemark_airflow.dag_defaults import START, Tag, data_intervals, plan_params, task_defaults
 from tidemark_airflow.operators.plan_compaction import PlanCompactionOperator
 from tidemark_airflow.operators.spark_app import SparkAppOperator
@@ -74,7 +73,8 @@ SHOWN = "{{ ti.xcom_pull(task_ids='plan')['%s'] }}"
 def compact_log(pipeline: Pipeline) -> DAG:
     """The DAG of one pipeline."""
     compaction = pipeline.log.compaction
-    keeps_all, trims = POLICIES.find(compaction.policy).keeps_everything, bool(trimmed_collections(pipeline))
+    keeps_all = POLICIES.find(compaction.policy).keeps_everything
+    trims = any(writer.removes_versions for writer in pipeline.writers)
     with DAG(
         dag_id=f"{pipeline.name}.compact_log",
         dag_display_name=f"{pipeline.name}: compact the log",

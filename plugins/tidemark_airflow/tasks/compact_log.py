@@ -119,11 +119,11 @@ def trim(pipeline: str, **context: Any) -> dict[str, Any]:
     """By collection: the first readable time, and what was removed of each rendition."""
     from tidemark.app.renditions.opened import WriterRenditions
     from tidemark.app.renditions.trim import Trimming, trimmed_document, trimmed_line
-    from tidemark.writers.collection.kind import trimmed_collections
 
     opened, done = open_pipeline(pipeline), {}
+    names = [writer.name for writer in opened.pipeline.writers if writer.removes_versions]
     is_dry = is_dry_run(context["dag_run"], context["params"])
-    for name in trimmed_collections(opened.pipeline):
+    for name in names:
         renditions = WriterRenditions.of(opened, name)
         if renditions.store.load() is None:
             print(f"{pipeline}/{name}: nothing was delivered yet")

@@ -99,6 +99,11 @@ class CollectionDeclaration(WriterDeclaration):
         return refusal_of(self) is not None
 
     @property
+    def removes_versions(self) -> bool:
+        """See ``WriterDeclaration``."""
+        return self.keep is not None
+
+    @property
     def table_name(self) -> str:
         """The table of the first rendition."""
         return self.table or self.name
@@ -206,12 +211,6 @@ class CollectionDeclaration(WriterDeclaration):
                     "is `delete`, and with the envelope `append` every message is a row of its own: there is "
                     "no row to delete. Remove the key to drop such messages.",
                 )
-
-
-def trimmed_collections(pipeline: Pipeline) -> list[str]:
-    """The names of the collections whose old versions are removed."""
-    declared = (one for one in pipeline.writers if isinstance(one, CollectionDeclaration))
-    return [one.name for one in declared if one.keep is not None]
 
 
 def _build(

@@ -96,7 +96,6 @@ def test_collections_with_keep_are_trimmed_and_a_dry_run_shows_the_plan(
     from tidemark.app.renditions import opened as renditions
     from tidemark.app.renditions import trim as trimming
     from tidemark.outputs.state.trim import Trimmed, TrimmedRendition
-    from tidemark.writers.collection import kind
 
     calls = []
 
@@ -115,8 +114,11 @@ def test_collections_with_keep_are_trimmed_and_a_dry_run_shows_the_plan(
     def renditions_of(opened: Any, name: str) -> Any:
         return SimpleNamespace(store=SimpleNamespace(load=lambda: None if name == "new" else "an output"))
 
-    monkeypatch.setattr(compact_log, "open_pipeline", lambda name: SimpleNamespace(pipeline="a pipeline"))
-    monkeypatch.setattr(kind, "trimmed_collections", lambda pipeline: ["accounts", "new"])
+    writers = [
+        SimpleNamespace(name=name, removes_versions=name != "seats") for name in ("accounts", "seats", "new")
+    ]
+    opened = SimpleNamespace(pipeline=SimpleNamespace(writers=writers))
+    monkeypatch.setattr(compact_log, "open_pipeline", lambda name: opened)
     monkeypatch.setattr(renditions.WriterRenditions, "of", renditions_of)
     monkeypatch.setattr(trimming, "Trimming", Trimming)
     result = compact_log.trim.function("bank", **given_context(run_type, dry_run=True))
