@@ -69,7 +69,7 @@ class TrimPlan:
         stays = "times before it are not readable any more" if self.since > self.before else "as before"
         yield f"  first readable time: {self.since} ({stays})"
         if self.held_by:
-            yield f"  {self.held_by}, so newer versions stay"
+            yield f"  {self.held_by}, so what it can read stays"
         for one in self.renditions:
             yield (
                 f"  rendition {one.number}, {one.place}: older versions of {one.keys:,} keys and the changes "

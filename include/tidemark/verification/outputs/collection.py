@@ -84,9 +84,9 @@ def verify_collection(
     acknowledged = positions.acknowledged(writer.name)
     found: list[OutputDifference] = []
     unproven: dict[str, int] = {}
-    count = 0
+    count, since = 0, _since(positions, state)
     for binding, files in _chosen(log, state, extent):
-        if binding.t <= _since(positions, state):
+        if binding.t <= since:
             unproven[FORGOTTEN] = unproven.get(FORGOTTEN, 0) + 1
             continue
         body = positions.digests(writer.name, binding.t)

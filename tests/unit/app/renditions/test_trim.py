@@ -68,7 +68,7 @@ def test_a_plan_says_what_would_go_and_who_holds_it_back_and_changes_nothing(wor
     assert list(plan.lines) == [
         "orders/accounts: versions older than 7776000s go",
         "  first readable time: 2499 (times before it are not readable any more)",
-        "  reader audit (ann) holds 2500, so newer versions stay",
+        "  reader audit (ann) holds 2500, so what it can read stays",
         "  rendition 1, collections.accounts: older versions of 2 keys and the changes of 2 times go; the "
         "table has about 700 bytes",
     ]
