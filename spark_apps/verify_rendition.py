@@ -9,6 +9,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from tidemark.app.open_pipeline import OpenPipeline
@@ -19,7 +20,7 @@ from tidemark.app.renditions.opened import WriterRenditions
 from tidemark.app.shutdown import stop_requested
 from tidemark.outputs.model.evidence import VerificationMode
 from tidemark.spark.application import Job, run_job, spark_session
-from tidemark.spark.jobs.deliver import write_parts_with
+from tidemark.spark.jobs.deliver import reload_from, write_parts_with
 from tidemark.spark.jobs.renditions import SparkEngine
 
 
@@ -49,7 +50,8 @@ def _hand_over(job: Job, renditions: WriterRenditions, number: int, mode: Verifi
             write = write_parts_with(spark)
             holder = arguments.holder or f"hand_over of {job.pipeline.name}"
             if one.is_behind:
-                CatchingUp(renditions, number).carry_out(holder, write, is_stopping)
+                reload = partial(reload_from, job.connections.control, job.pipeline.name)
+                CatchingUp(renditions, number).carry_out(holder, write, is_stopping, reload)
             done = one.carry_out(signed, session=SparkEngine(spark, print))
     return {"h": done.h, "number": done.rendition, "previous": one.previous(done), "at": done.signed.at}
 

@@ -24,8 +24,8 @@ writers:
   - {{name: savings, {COLUMNS}}}
 """
 ORDERS = """
-name: orders
-source: {kafka: {topics: [orders]}}
+name: sales
+source: {kafka: {topics: [sales]}}
 writers:
   - {name: tables, kind: journal}
 """
@@ -41,7 +41,7 @@ def bank(spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     folder = tmp_path / "pipelines"
     folder.mkdir()
     (folder / "bank.yaml").write_text(BANK)
-    (folder / "orders.yaml").write_text(ORDERS)
+    (folder / "sales.yaml").write_text(ORDERS)
     monkeypatch.setenv("TIDEMARK_PIPELINES", str(folder))
     register_collections(spark, "bank", look_up=look_up)
     return spark
@@ -76,7 +76,7 @@ def test_a_collection_cannot_be_written(bank: "SparkSession") -> None:
 
 
 def test_only_pipelines_with_collections_are_registered(bank: "SparkSession") -> None:
-    with pytest.raises(NotACollection, match="orders: it has no writer of kind `collection`"):
-        register_collections(bank, "orders", look_up=look_up)
+    with pytest.raises(NotACollection, match="sales: it has no writer of kind `collection`"):
+        register_collections(bank, "sales", look_up=look_up)
     with pytest.raises(UnknownPipeline):
         register_collections(bank, "bonk", look_up=look_up)

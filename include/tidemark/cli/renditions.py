@@ -7,6 +7,7 @@ a plan that is refused ends with exit code 1.
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -297,10 +298,12 @@ def _catch_up(
     with stop_requested() as is_stopping:
         if messages <= renditions.opened.pipeline.limits.max_records_in_process:
             return one.carry_out(holder, is_stopping=is_stopping).to_dict()
-        from tidemark.spark.jobs.deliver import write_parts_with
+        from tidemark.spark.jobs.deliver import reload_from, write_parts_with
 
+        control, pipeline = renditions.opened.connections.control, renditions.pipeline
         with pipeline_spark(renditions.opened, "deliver") as spark:
-            return one.carry_out(holder, write_parts_with(spark), is_stopping).to_dict()
+            write, reload = write_parts_with(spark), partial(reload_from, control, pipeline)
+            return one.carry_out(holder, write, is_stopping, reload).to_dict()
 
 
 @contextmanager

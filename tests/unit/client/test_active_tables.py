@@ -22,8 +22,8 @@ from tidemark.pipeline.loader import find_pipeline
 pytestmark = pytest.mark.unit
 
 ORDERS = """
-name: orders
-source: {kafka: {topics: [orders]}}
+name: sales
+source: {kafka: {topics: [sales]}}
 writers:
   - {name: tables, kind: journal, keyspace: journal, segment_size: 500}
 """
@@ -35,13 +35,13 @@ class Orders:
 
     def __init__(self) -> None:
         self.consensus = MemoryConsensus()
-        self.store = OutputStore(self.consensus, "orders", "tables")
+        self.store = OutputStore(self.consensus, "sales", "tables")
         self.now = 0.0
         self.error: Exception | None = None
         self.asked = 0
 
     def register(self) -> None:
-        declared = find_pipeline("orders").writers[0]
+        declared = find_pipeline("sales").writers[0]
         settings = settings_of_writer(declared, {})
         self.store.create(RenditionProposal(settings, "journal", 0, signed(1)))
         other = {**settings, "writer": {**settings["writer"], "segment_size": 900}}
@@ -58,9 +58,9 @@ class Orders:
         return self.consensus
 
     def open(self) -> ActiveTables:
-        settings = settings_of("orders", None, None, look_up)
+        settings = settings_of("sales", None, None, look_up)
         return ActiveTables(
-            "orders", settings.cassandra, settings.declared, settings.ask_active, lambda: self.now
+            "sales", settings.cassandra, settings.declared, settings.ask_active, lambda: self.now
         )
 
 
@@ -74,7 +74,7 @@ def look_up(name: str) -> dict[str, Any]:
 def orders(tmp_path, monkeypatch) -> Orders:
     folder = tmp_path / "pipelines"
     folder.mkdir()
-    (folder / "orders.yaml").write_text(ORDERS)
+    (folder / "sales.yaml").write_text(ORDERS)
     monkeypatch.setenv("TIDEMARK_PIPELINES", str(folder))
     found = Orders()
     monkeypatch.setattr(active_tables, "look_at_cluster", found.look)
@@ -124,12 +124,12 @@ def test_a_user_who_may_not_read_the_control_plane_reads_what_the_file_says(orde
     orders.error = InvalidRequest("no such table")
     with capture_logs() as logs:
         assert keyspace_of(orders.open()) == "journal"
-    assert [one["topic"] for one in logs] == ["orders"]
+    assert [one["topic"] for one in logs] == ["sales"]
 
 
 def test_a_read_keeps_its_tables_and_the_next_one_takes_the_new_ones(orders):
     orders.register()
-    settings = settings_of("orders", None, None, look_up)
+    settings = settings_of("sales", None, None, look_up)
     with Journal.of_settings(settings) as journal:
         journal._tables._clock = lambda: orders.now  # type: ignore[attr-defined]
         first = journal._reader("a")
@@ -142,7 +142,7 @@ def test_a_read_keeps_its_tables_and_the_next_one_takes_the_new_ones(orders):
 
 
 def test_a_journal_without_a_pipeline_asks_no_control_plane(orders):
-    settings = settings_of("orders", None, None, look_up)
-    tables = ActiveTables("orders", settings.cassandra, settings.declared, None)
+    settings = settings_of("sales", None, None, look_up)
+    tables = ActiveTables("sales", settings.cassandra, settings.declared, None)
     assert keyspace_of(tables) == "journal"
     assert orders.asked == 0

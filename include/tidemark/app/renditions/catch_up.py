@@ -20,6 +20,7 @@ from tidemark.delivery.deliver import Delivered, deliver_to
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.renditions.output import GIVEN_UP
 from tidemark.delivery.renditions.selection import ConsumerChoice
+from tidemark.delivery.state.writer_state import WriterState
 from tidemark.errors import TidemarkError, with_fields
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.writers.renditions import build_rendition
@@ -57,6 +58,9 @@ class NotDeliveredTo(TidemarkError):
         "{pipeline}/{writer}: rendition {number} was given up or retired, so nothing is delivered to it any "
         "more. Look at its history: tidemark renditions {pipeline} {writer}"
     )
+
+
+Reload = Callable[[], WriterState | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +126,19 @@ class CatchingUp:
         holder: str,
         write_parts: WriteParts = write_parts_here,
         is_stopping: Callable[[], bool] = lambda: False,
+        reload_from: Callable[[str], Reload] | None = None,
     ) -> CaughtUp:
-        """Deliver to it until it has everything. Raises ``GateClosed`` and ``NotDeliveredTo``."""
+        """Deliver to it until it has everything. Raises ``GateClosed`` and ``NotDeliveredTo``.
+
+        ``reload_from`` makes of a consumer's name the function that reads its state: one that can be sent to
+        tasks, where tasks write.
+        """
         of, opened, number = self.renditions, self.renditions.opened, self.number
         rendition = of.output.rendition(number)
         built = build_rendition(opened.pipeline, opened.connections, of.writer, rendition)
         consumer = DeliveredConsumer(ConsumerChoice(of.declared, rendition, is_active=False), built)
         start = RunConsumers(opened.pipeline, opened.connections, opened.positions).start
+        reload = reload_from(built.consumer) if reload_from else lambda: opened.positions.load(built.consumer)
 
         def deliver_once(log: PublishedLog) -> Delivered:
             return deliver_to(
@@ -138,7 +148,7 @@ class CatchingUp:
                 holder,
                 write_parts,
                 limit=opened.pipeline.limits.max_records_per_run,
-                reload=lambda: opened.positions.load(built.consumer),
+                reload=reload,
                 clock=of.clock,
                 is_stopping=is_stopping,
                 start=start(consumer, log),
