@@ -10,6 +10,8 @@
 4. `publish` makes them part of the log in one step.
 5. `merge` merges small files of closed segments; no message is dropped by it.
 6. `sweep` removes files that the log no longer names, after their grace time.
+7. `trim`, where a collection has `keep`: removes versions that are older, as far as readers allow. With
+   policy `none` it is the only task that runs.
 
 Reading, capture and delivery go on meanwhile. A run with nothing to gain starts no Spark and ends in seconds.
 
@@ -37,8 +39,9 @@ capture publishes meanwhile stay in the log. Positions and gates are never chang
 ### What it returns
 
 * `plan`: the whole plan. `publish`: messages and bytes before and after, bytes written. `merge`: the number
-  of files before and after. `sweep`: the number of files removed and waiting. `tidemark log` shows the
-  history of compactions, with refusals and their reasons.
+  of files before and after. `sweep`: the number of files removed and waiting. `trim`: by collection, the
+  first readable time and what was removed. `tidemark log` shows the history of compactions, with refusals
+  and their reasons.
 """
 
 from airflow.providers.standard.operators.hitl import HITLOperator
@@ -61,6 +64,7 @@ from tidemark_airflow.tasks.compact_log import (
     merge,
     publish,
     sweep,
+    trim,
 )
 
 SHOWN = "{{ ti.xcom_pull(task_ids='plan')['%s'] }}"
@@ -70,12 +74,13 @@ def compact_log(pipeline: Pipeline) -> DAG:
     """The DAG of one pipeline."""
     compaction = pipeline.log.compaction
     keeps_all = POLICIES.find(compaction.policy).keeps_everything
+    trims = any(writer.removes_versions for writer in pipeline.writers)
     with DAG(
         dag_id=f"{pipeline.name}.compact_log",
         dag_display_name=f"{pipeline.name}: compact the log",
         description="Remove obsolete messages from the commit log: plan, rewrite, prove, publish",
         doc_md=__doc__,
-        schedule=None if keeps_all else data_intervals(compaction.schedule),
+        schedule=None if keeps_all and not trims else data_intervals(compaction.schedule),
         start_date=START,
         catchup=False,
         max_active_runs=1,
@@ -97,6 +102,7 @@ def compact_log(pipeline: Pipeline) -> DAG:
             app="compact_log",
             arguments=["--holder", HOLDER, "--policy", POLICY],
             conn_id=pipeline.spark.connection,
+            is_optional=keeps_all and trims,
             doc_md="Read every message below the watermark; show what would be removed and why.",
         )
         decided = decide(pipeline.name, plan.output)
@@ -131,7 +137,10 @@ def compact_log(pipeline: Pipeline) -> DAG:
         )
         published = publish(pipeline.name, plan.output)
         decided >> [approve, compact, published]
-        approved >> compact >> verify >> published >> merge(pipeline.name) >> sweep(pipeline.name)
+        swept = sweep(pipeline.name)
+        approved >> compact >> verify >> published >> merge(pipeline.name) >> swept
+        if trims:
+            swept >> trim(pipeline.name)
     return dag
 
 

@@ -8,6 +8,7 @@ from tidemark.collection.model.row import CollectionRow, key_bytes
 from tidemark.collection.model.schema import CollectionSchema, Column
 from tidemark.collection.tables.codec.python_rows import PythonRow
 from tidemark.collection.tables.layout import CollectionPlace
+from tidemark.collection.tables.versions import OlderVersions, Version, obsolete
 from tidemark.outputs.model.digest import shard_of
 
 SHARDS = 4
@@ -73,3 +74,11 @@ def newest(rows: Iterable[CollectionRow], at: int) -> dict[tuple[bytes, ...], Co
 def state(rows: Iterable[CollectionRow], at: int) -> dict[tuple[bytes, ...], CollectionRow]:
     """The rows that a reader sees at a time, by key."""
     return {key: one for key, one in newest(rows, at).items() if not one.gone}
+
+
+def obsolete_of(rows: Iterable[CollectionRow], since: int) -> list[OlderVersions]:
+    """What is found of the keys that have versions which no time from ``since`` on sees."""
+    there = sorted(
+        (one for one in rows if one.t <= since), key=lambda one: (one.key, -one.t, -one.message_id)
+    )
+    return list(obsolete(Version(one.key, one.t, one.message_id, one.write_time) for one in there))

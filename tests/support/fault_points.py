@@ -56,7 +56,8 @@ END_CONSUMER = _of("consumer.")
 RENDITION = _of("rendition.", "frontier.")
 HANDOVER = _of("handover.")
 RETIRE = _of("retire.")
-"""Walked in ``tests/unit/outputs/state/test_crash_walk.py``, like the two before."""
+TRIM = _of("trim.")
+"""Walked in ``tests/unit/outputs/state/test_crash_walk.py``, like the three before."""
 RENDITION_REPORT = _of("rendition_report.")
 """Walked in ``tests/unit/app/test_rendition_verification.py``."""
 DROP_TABLES = _of("tables.")
@@ -88,6 +89,7 @@ EVERY_LIST = (
     RENDITION,
     HANDOVER,
     RETIRE,
+    TRIM,
     RENDITION_REPORT,
     DROP_TABLES,
     WORK,

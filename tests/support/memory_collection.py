@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 from tests.support.clocks import TickingClock
-from tests.support.collection_rows import newest, python_row
+from tests.support.collection_rows import newest, obsolete_of, python_row
 from tests.support.consensus import MortalConsensus
 from tests.support.log_samples import SEGMENT_BYTES, add_binding, captured_of, given_binding, write_file
 from tests.support.pipeline_world import PipelineWorld
@@ -22,6 +22,7 @@ from tidemark.collection.model.row import CollectionRow, key_bytes
 from tidemark.collection.model.row_digests import digests_of
 from tidemark.collection.tables.errors import CollectionMissing
 from tidemark.collection.tables.key_origins import KeyOrigin, Origins
+from tidemark.collection.tables.versions import OlderVersions
 from tidemark.connections import CassandraConnection
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.writer import TargetIdentity
@@ -55,6 +56,8 @@ class MemoryCollection:
     def __init__(self) -> None:
         self.id: int | None = None
         self.made = 0
+        self.changes: set[int] = set()
+        """The times that have changes."""
         self._cells: dict[Place, tuple[int, bool, CollectionRow | None]] = {}
         """By place: the write time, whether it is a tombstone, and the row."""
 
@@ -65,12 +68,26 @@ class MemoryCollection:
 
     def drop(self) -> None:
         """What an operator does with DROP TABLE."""
-        self.id, self._cells = None, {}
+        self.id, self._cells, self.changes = None, {}, set()
 
     def put(self, place: Place, write_time: int, row: CollectionRow | None) -> None:
         found = self._cells.get(place)
         if found is None or (write_time, row is None) >= found[:2]:
             self._cells[place] = (write_time, row is None, row)
+        if row is not None:
+            self.changes.add(row.t)
+
+    def obsolete(self, since: int) -> list[OlderVersions]:
+        """What is found of the keys that have versions which no time from a time on sees."""
+        return obsolete_of(self.rows, since)
+
+    def drop_older(self, found: OlderVersions) -> None:
+        """One range delete: it hides what was written at its own write time or before."""
+        for place, (write_time, _, row) in list(self._cells.items()):
+            key, *version = place
+            is_hidden = write_time <= found.write_time and row is not None
+            if key == found.key and tuple(version) < (found.t, found.message_id) and is_hidden:
+                self._cells[place] = (found.write_time, True, None)
 
     @property
     def rows(self) -> list[CollectionRow]:
@@ -145,6 +162,25 @@ class MemoryTarget:
     def versions(self, after: int, until: int, piece: int) -> Iterator[CollectionRow]:
         rows = reversed(self.collection.rows)  # the newest first, as in the table
         return (row for row in rows if after < row.t <= until and piece_of(row) == piece)
+
+    def count_obsolete(self, since: int) -> int:
+        return len(self.collection.obsolete(since))
+
+    def drop_versions(self, since: int) -> int:
+        found = self.collection.obsolete(since)
+        for one in found:
+            self.fate(self.written)
+            self.collection.drop_older(one)
+            self.written += 1
+        return len(found)
+
+    def drop_changes(self, times: Iterable[int]) -> int:
+        gone = list(times)
+        self.collection.changes.difference_update(gone)
+        return len(gone)
+
+    def size(self) -> int:
+        return 100 * len(self.collection.rows)
 
     def try_using(self) -> None:
         self.fate(self.written)

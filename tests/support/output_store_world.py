@@ -72,6 +72,28 @@ class RemovalInMemory:
         self.dropped.add(rendition.place)
 
 
+@dataclass
+class VersionsInMemory:
+    """``VersionRemoval`` on numbers: what each rendition has lost, by its number."""
+
+    there: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """The times below which versions, and then changes, are gone."""
+    calls: list[str] = field(default_factory=list)
+
+    def drop_versions(self, rendition: Rendition, since: int) -> int:
+        self.calls.append(f"versions {rendition.number} {since}")
+        versions, changes = self.there.get(rendition.number, (0, 0))
+        self.there[rendition.number] = max(versions, since), changes
+        return 1
+
+    def drop_changes(self, rendition: Rendition, since: int) -> int:
+        self.calls.append(f"changes {rendition.number} {rendition.trimmed} {since}")
+        versions, changes = self.there[rendition.number]
+        assert versions >= since, "there would be versions without their changes"
+        self.there[rendition.number] = versions, max(changes, since)
+        return 1
+
+
 class OutputStoreWorld:
     """See the module."""
 
@@ -81,6 +103,7 @@ class OutputStoreWorld:
         self.clock = Clock()
         self.consumers = ConsumersInMemory()
         self.removal = RemovalInMemory({"accounts"})
+        self.versions = VersionsInMemory()
         self.steps = count(1_000)
 
     @classmethod

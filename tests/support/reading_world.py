@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from tests.support.collection_rows import ACCOUNTS, newest, place_of, python_row, row, state
+from tests.support.collection_rows import ACCOUNTS, newest, obsolete_of, place_of, python_row, row, state
 from tests.support.output_store_world import FIRST, OutputStoreWorld
 
 from tidemark.cassandra.schema.steps import SchemaLimits
@@ -29,6 +29,7 @@ from tidemark.consensus.objects import Consensus
 from tidemark.outputs.model.reading import Switch
 from tidemark.outputs.model.rendition import Rendition
 from tidemark.outputs.state.reader_lease import TERM
+from tidemark.outputs.state.trim import trim
 
 Accounts = Mapping[str, int | None]
 """Balances by key; None deletes the key."""
@@ -42,6 +43,8 @@ class MemoryRows:
     there: list[CollectionRow] = field(default_factory=list)
     is_dropped: bool = False
     columns: CollectionSchema = ACCOUNTS
+    forgotten_changes: int = 0
+    """The time before which changes are gone."""
     before_read: Callable[[], object] = lambda: None
     """Called before every read: what happens while a process reads."""
 
@@ -66,6 +69,7 @@ class MemoryRows:
             self.before_read()
 
     def changes(self, t: int) -> Iterator[RowChange]:
+        assert t >= self.forgotten_changes, "it was asked for changes that are gone"
         before, at = state(self.read(), t - 1), state(self.read(), t)
         for key in sorted({one.key for one in self.there if one.t == t}):
             seen = [self._visible(found.get(key)) for found in (before, at)]
@@ -108,6 +112,16 @@ class MemoryRenditions:
 
     def drop(self, rendition: Rendition) -> None:
         self.rows_of(rendition).is_dropped = True
+
+    def drop_versions(self, rendition: Rendition, since: int) -> int:
+        there, found = self.rows_of(rendition).there, obsolete_of(self.rows_of(rendition).there, since)
+        kept = {one.key: (one.t, one.message_id) for one in found}
+        there[:] = [one for one in there if (one.t, one.message_id) >= kept.get(one.key, (0, 0))]
+        return len(found)
+
+    def drop_changes(self, rendition: Rendition, since: int) -> int:
+        self.rows_of(rendition).forgotten_changes = since
+        return 0
 
 
 class TablesOfTest(TableRenditions):
@@ -187,6 +201,10 @@ class ReadingWorld(OutputStoreWorld):
         rendition = self.output.rendition(1)
         self.retire(1)
         self.renditions.drop(rendition)
+
+    def trim(self, cut: int) -> int:
+        """Remove the versions before a time, as far as readers allow; the first readable time."""
+        return trim(self.store, self.readers, self.progress, cut, self.renditions).since
 
     def opened(self, term: int = TERM, who: str = "a test") -> OpenedCollection:
         """What one process opens."""

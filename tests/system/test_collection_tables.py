@@ -33,7 +33,7 @@ from tidemark.collection.tables.errors import CollectionMissing, TableDiffers
 from tidemark.collection.tables.identity import identify
 from tidemark.collection.tables.key_origins import KeyOrigin, key_origins
 from tidemark.collection.tables.layout import CollectionPlace
-from tidemark.collection.tables.purging import drop_obsolete, find_obsolete
+from tidemark.collection.tables.purging import drop_obsolete, drop_times, find_obsolete
 from tidemark.collection.tables.reading import CollectionReader
 from tidemark.collection.tables.tables import CollectionTables
 from tidemark.collection.tables.writing import write_rows
@@ -532,7 +532,8 @@ def test_after_a_purge_every_time_from_since_on_is_as_it_was(make: Make) -> None
     collection = make()
     collection.write(*HISTORY)
     before = [(collection.seen(t), collection.changed(t)) for t in (B, C)]
-    assert drop_obsolete(collection.tables, find_obsolete(collection.tables, B), [A]) == 3
+    assert drop_obsolete(collection.tables, find_obsolete(collection.tables, B)) == 3
+    assert drop_times(collection.tables, [A]) == 1
     assert [(collection.seen(t), collection.changed(t) if t > B else None) for t in (B, C)] == [
         (before[0][0], None),
         before[1],
@@ -545,14 +546,16 @@ def test_after_a_purge_every_time_from_since_on_is_as_it_was(make: Make) -> None
 def test_a_second_purge_finds_nothing(make: Make) -> None:
     collection = make()
     collection.write(*HISTORY)
-    drop_obsolete(collection.tables, find_obsolete(collection.tables, C), [A, B, C])
+    drop_obsolete(collection.tables, find_obsolete(collection.tables, C))
+    drop_times(collection.tables, [A, B, C])
     assert list(find_obsolete(collection.tables, C)) == []
 
 
 def test_rows_that_were_purged_do_not_come_back_when_they_are_written_again(make: Make) -> None:
     collection = make()
     collection.write(*HISTORY)
-    drop_obsolete(collection.tables, find_obsolete(collection.tables, B), [A])
+    drop_obsolete(collection.tables, find_obsolete(collection.tables, B))
+    drop_times(collection.tables, [A])
     before = collection.everything()
     collection.write(*HISTORY)
     assert collection.everything() == before

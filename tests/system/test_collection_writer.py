@@ -24,6 +24,7 @@ from tidemark.outputs.model.digest import TimeDigests
 from tidemark.outputs.model.output import Output
 from tidemark.outputs.model.rendition import RenditionState
 from tidemark.outputs.state.output_store import OutputStore
+from tidemark.outputs.state.reader_store import ReaderStore
 from tidemark.writers.collection.writer import CollectionWriter
 
 pytestmark = pytest.mark.system
@@ -194,3 +195,48 @@ def test_51_a_function_that_reads_a_clock_freezes_the_rendition(declare: Any) ->
     after = list(CollectionReader(bank.tables).rows(first.t))
     assert [batch.to_pylist() for batch in after] == [batch.to_pylist() for batch in before]
     bank.assert_digests(first.t)
+
+
+def test_versions_older_than_keep_go_and_every_readable_time_stays(declare: Any) -> None:
+    # Given: three bindings of a collection that keeps nothing old, and a reader at the third one.
+    bank, times = declare(further=", keep: 0s"), []
+    for accounts in (
+        {"a": account(1), "b": account(1), "c": account(1)},
+        {"a": account(2), "b": None},
+        {"a": account(3)},
+    ):
+        bank.send(accounts)
+        times.append(publish_here(bank.runs, f"run-{len(times)}").t)
+        assert bank.runs.step("deliver", "accounts").code == 0
+    first, second, third = times
+    outputs = OutputStore(open_control(bank.runs.connections), bank.runs.name, "accounts")
+    readers = ReaderStore(outputs)
+    readers.pin("audit", third, "ann")
+    states = {third - 1: {"a": "2", "c": "1"}, third: {"a": "3", "c": "1"}}
+
+    # When: old versions are removed, and the first process is killed in between.
+    trim = ("collection", "trim", bank.runs.name, "accounts", "--execute", "--reason", "space")
+    assert bank.runs.command(*trim, fault=FaultPoint.TRIM_VERSIONS_DROPPED).code != 0
+    assert bank.runs.command(*trim).code == 0
+
+    # Then: what the reader holds is there, and what nothing sees is not.
+    assert readers.load().since == third - 1
+    assert {t: bank.as_of(t) for t in states} == states
+    assert stored(bank, "accounts") == {("a", second), ("a", third), ("b", second), ("c", first)}
+    assert stored(bank, "accounts_changes") == {("a", third)}
+    assert bank.runs.command("verify", bank.runs.name, "accounts", "--all").code == 0
+
+    # And: without it more goes, and what is delivered again comes not back.
+    readers.drop("audit")
+    assert bank.runs.command(*trim).code == 0
+    reason = ("--execute", "--reason", "to see", "--by", "ann")
+    assert bank.runs.command("offsets", "rewind", bank.runs.name, "accounts", "-1", *reason).code == 0
+    assert bank.runs.step("deliver", "accounts").code == 0
+    assert bank.as_of(third) == states[third]
+    assert stored(bank, "accounts") == {("a", third), ("b", second), ("c", first)}
+
+
+def stored(bank: Accounts, table: str) -> set[tuple[str, int]]:
+    """Keys and times of the rows of a table."""
+    rows = connect(bank.services.cassandra).execute(f"SELECT id, t FROM {bank.runs.name}.{table}")
+    return {(row.id, row.t) for row in rows}

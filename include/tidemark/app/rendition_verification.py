@@ -22,6 +22,7 @@ from tidemark.outputs.model.output import Output
 from tidemark.outputs.state.lifecycle import record_verification, revoke
 from tidemark.outputs.state.output_store import OutputStore
 from tidemark.outputs.state.progress import Consumers
+from tidemark.outputs.state.reader_lease import held_reader
 from tidemark.outputs.state.reader_store import ReaderStore
 from tidemark.verification.renditions.comparison import Engine, Show
 from tidemark.verification.renditions.errors import ActiveChanged, NotBuilt
@@ -60,17 +61,21 @@ class HeldRenditions:
         """
         opened, pair = self.opened, self._pair()
         pair.refuse_unready()
-        with opened.log.held(f"verification of {self.writer} {self.number}") as log:
+        readers = ReaderStore(self.store, self.clock)
+        who = f"verification of {self.writer} {self.number}"
+        # What is compared is not removed meanwhile, see ``keep`` of collections.
+        with held_reader(readers, readers.load().since, who) as held, opened.log.held(who) as log:
             report = compare_pair(
                 pair,
                 log,
                 opened.positions,
-                ReaderStore(self.store, self.clock).load().since,
+                held.since,
                 mode,
                 declared_writer(opened.pipeline, self.writer).expect,
                 session or Here(show),
                 self.clock,
             )
+            held.check()
         # A crash in between leaves no evidence: neither without its report, nor against it.
         if not report.is_clean:
             revoke(self.store, self.number)

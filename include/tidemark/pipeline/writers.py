@@ -153,6 +153,11 @@ class WriterDeclaration(Declaration):
     """The differences that a new rendition is meant to have."""
 
     @property
+    def removes_versions(self) -> bool:
+        """Whether old versions of its rows are removed."""
+        return False
+
+    @property
     def needs_every_message(self) -> bool:
         """Whether it cannot begin with a log from which compaction has removed messages."""
         return True

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk.exceptions import AirflowSkipException
+
 from tidemark_airflow.connections import open_pipeline
 from tidemark_airflow.dry_run import is_dry_run
 from tidemark_airflow.failures import no_retry_if_person_needed
@@ -17,10 +19,20 @@ class PlanCompactionOperator(SparkAppOperator):
     """Makes the plan of a compaction, logs it as a table and returns it as a document.
 
     Starts no Spark where there is no message to read.
+
+    Args:
+        is_optional: Whether it is skipped where the policy keeps everything and the run names no other one.
+        given: See ``SparkAppOperator``.
     """
+
+    def __init__(self, *, is_optional: bool = False, **given: Any) -> None:
+        super().__init__(**given)
+        self.is_optional = is_optional
 
     def execute(self, context: "Context") -> dict[str, Any]:  # type: ignore[override]
         """See ``SparkAppOperator``."""
+        if self.is_optional and not context["params"]["policy"]:
+            raise AirflowSkipException("the policy keeps every message of the log")
         with no_retry_if_person_needed():
             compaction = open_compaction(self.pipeline, context["params"]["policy"])
             is_idle = compaction.is_idle()

@@ -1,4 +1,4 @@
-"""The tasks of ``<pipeline>.compact_log`` after its plan: decide, approve, publish, merge, sweep."""
+"""The tasks of ``<pipeline>.compact_log`` after its plan: decide, approve, publish, merge, sweep, trim."""
 
 from typing import Any
 
@@ -108,3 +108,34 @@ def sweep(pipeline: str, **context: Any) -> dict[str, Any]:
         )
     print(f"{pipeline}: {len(swept.removed)} files removed, {len(swept.waiting)} wait for their time")
     return {"removed": len(swept.removed), "bytes": swept.bytes, "waiting": len(swept.waiting)}
+
+
+@task(
+    task_id="trim",
+    trigger_rule=TriggerRule.NONE_FAILED,  # also where there was nothing to compact, and in a dry run
+    doc_md="Remove versions of collections that are older than their `keep`; a dry run shows the plan.",
+)
+def trim(pipeline: str, **context: Any) -> dict[str, Any]:
+    """By collection: the first readable time, and what was removed of each rendition."""
+    from tidemark.app.renditions.opened import WriterRenditions
+    from tidemark.app.renditions.trim import Trimming, trimmed_document, trimmed_line
+
+    opened, done = open_pipeline(pipeline), {}
+    names = [writer.name for writer in opened.pipeline.writers if writer.removes_versions]
+    is_dry = is_dry_run(context["dag_run"], context["params"])
+    for name in names:
+        renditions = WriterRenditions.of(opened, name)
+        if renditions.store.load() is None:
+            print(f"{pipeline}/{name}: nothing was delivered yet")
+            continue
+        with no_retry_if_person_needed():
+            trimming = Trimming(renditions)
+            if is_dry:
+                plan = trimming.plan()
+                done[name] = plan.to_dict()
+                print(*plan.lines, sep="\n")
+            else:
+                trimmed = trimming.run()
+                done[name] = dict(trimmed_document(trimmed))
+                print(f"{pipeline}/{name}: {trimmed_line(trimmed)}; readable since {trimmed.since}")
+    return done

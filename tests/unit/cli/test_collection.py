@@ -3,6 +3,7 @@
 import datetime
 import json
 import uuid
+from collections.abc import Iterable
 from decimal import Decimal
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ writers:
     envelope: upsert
     key: {hall: text, seat: int}
     columns: {guest: text}
+  - {name: guests, kind: collection, envelope: append, columns: {name: text}, keep: 30d}
   - {name: archive, kind: files, path: "${TIDEMARK_HOME}/bank"}
 """
 WHY = ("--execute", "--reason", "the audit", "--by", "ann")
@@ -118,6 +120,54 @@ def test_readers_and_pins_are_listed_and_a_pin_keeps_a_time(run, world):
     world.retire_first()
 
 
+def test_trim_shows_its_plan_and_removes_on_request(run, world, installation, monkeypatch):
+    from tidemark.app.renditions import opened, trim
+
+    tables = TablesOfPlan()
+    monkeypatch.setattr("tidemark.consensus.control_plane.look_at_cluster", lambda _: world.consensus)
+    monkeypatch.setattr(opened.WriterRenditions, "progress", world.progress)
+    monkeypatch.setattr(trim.Trimming, "_target", lambda self, rendition: tables)
+    file = installation / "include/pipelines/bank.yaml"
+    file.write_text(BANK.replace("balance: int}", "balance: int}\n    keep: 90d"))
+    planned = json.loads(run("collection", "trim", "bank", "accounts", "--json").out)
+    assert (planned["since_before"], planned["since"], planned["executed"]) == (0, 41, False)
+    assert planned["renditions"] == [
+        {"number": number, "place": place, "keys": 3, "times": 2, "bytes": 900}
+        for number, place in ((1, "accounts"), (2, "accounts_r2"))
+    ]
+    assert "Nothing was changed. Add --execute" in run("collection", "trim", "bank", "accounts").out
+    assert (tables.removed, world.readers.load().since) == ([], 0)
+
+    done = json.loads(run("collection", "trim", "bank", "accounts", *WHY, "--json").out)
+    assert [(one["number"], one["keys"], one["times"]) for one in done["removed"]] == [(1, 3, 2), (2, 3, 2)]
+    assert tables.removed == [41, [40, 10], 41, [40, 10]]
+    assert world.readers.load().since == 41
+    again = run("collection", "trim", "bank", "accounts", *WHY)
+    assert (again.code, "no version goes" in again.out) == (0, True)
+    assert "Done by ann." in again.out
+
+
+class TablesOfPlan:
+    """The tables of any rendition: three keys have older versions."""
+
+    def __init__(self) -> None:
+        self.removed: list[object] = []
+
+    def count_obsolete(self, since: int) -> int:
+        return 3
+
+    def size(self) -> int:
+        return 900
+
+    def drop_versions(self, since: int) -> int:
+        self.removed.append(since)
+        return 3
+
+    def drop_changes(self, times: Iterable[int]) -> int:
+        self.removed.append(list(times))
+        return 2
+
+
 def test_an_operator_reads_of_a_forgotten_time_what_to_ask_for(run, world):
     world.retire_first()
     ended = run("collection", "rows", "bank", "accounts", "--at", "40")
@@ -134,7 +184,7 @@ def test_an_operator_reads_of_a_forgotten_time_what_to_ask_for(run, world):
         (("get", "bonk", "accounts", "ann"), "There is no pipeline `bonk`. Did you mean `bank`?"),
         (
             ("get", "bank", "account", "ann"),
-            "its writer account is not there. Its collections: accounts, seats.",
+            "its writer account is not there. Its collections: accounts, seats, guests.",
         ),
         (("rows", "bank", "archive"), "its writer archive is of kind `files`."),
         (("rows", "orders", "archive"), "orders: it has no writer of kind `collection`. Nothing was read."),
@@ -149,6 +199,12 @@ def test_an_operator_reads_of_a_forgotten_time_what_to_ask_for(run, world):
         (("get", "bank", "seats", "main"), "its key is not a JSON object"),
         (("get", "bank", "seats", '{"hall": "main"}'), 'its key has no field "seat"'),
         (("pin", "bank", "accounts", "--at", "99"), "time 99 is not readable yet"),
+        (("trim", "bonk", "accounts"), "There is no pipeline `bonk`. Did you mean `bank`?"),
+        (("trim", "bank", "account"), "there is no such writer; there is: accounts, seats, guests, archive."),
+        (("trim", "bank", "archive"), "it is of kind files; only collections have versions."),
+        (("trim", "bank", "seats"), "it has no `keep`, so all versions stay. Add one to its declaration"),
+        (("trim", "bank", "seats", *WHY), "it has no `keep`, so all versions stay."),
+        (("trim", "bank", "guests"), "bank/guests: it has no output yet."),
         (
             ("unpin", "bank", "accounts", "nothing"),
             "there is no pin nothing. Nothing was changed. Pins: none.",
@@ -172,6 +228,8 @@ def test_wrong_input_is_one_sentence_and_ends_with_1(run, world, arguments, said
         ("get", "bank", "accounts"),
         ("pin", "bank", "accounts", "--at", "40", "--execute"),
         ("unpin", "bank", "accounts", "x", "--execute"),
+        ("trim", "bank"),
+        ("trim", "bank", "accounts", "--execute"),
     ],
     ids=" ".join,
 )

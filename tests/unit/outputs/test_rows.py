@@ -1,5 +1,6 @@
 """Control rows, digests, and the texts of errors."""
 
+import json
 import pickle
 from dataclasses import fields
 
@@ -8,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.output_samples import (
     OPERATOR,
+    PIPELINE,
     TAINT,
+    WRITER,
     given_building,
     given_handed_over,
     given_output,
@@ -27,6 +30,7 @@ from tidemark.outputs.model.capability import pin
 from tidemark.outputs.model.digest import ShardDigest, TimeDigests, differing_shards, shard_of
 from tidemark.outputs.model.handover import hand_over
 from tidemark.outputs.model.lifecycle import abandon, begin_retire, declare, mark_tainted
+from tidemark.outputs.model.retention import mark_trimmed
 from tidemark.outputs.model.rows import (
     changed_rows,
     output_from_rows,
@@ -56,13 +60,23 @@ DETAILED = hand_over(
         mark_tainted(given_handed_over(), 1, TAINT),
         begin_retire(given_handed_over(), 1, 50, OPERATOR),
         DETAILED,
+        mark_trimmed(given_output(50), 1, 30),
     ],
-    ids=["first", "verified", "abandoned", "handed over", "tainted", "retiring", "forced"],
+    ids=["first", "verified", "abandoned", "handed over", "tainted", "retiring", "forced", "trimmed"],
 )
 def test_an_output_is_the_same_after_its_rows_were_read_back(output):
     rows = output_rows(output)
     assert all(isinstance(body, str) for body in rows.values())
     assert output_from_rows("orders", "accounts", rows) == output
+
+
+def test_a_rendition_of_an_earlier_version_was_never_trimmed():
+    rows = dict(output_rows(given_output()))
+    (name,) = [name for name in rows if name.startswith("rendition/")]
+    body = json.loads(rows[name])
+    del body["trimmed"]
+    found = output_from_rows(PIPELINE, WRITER, rows | {name: json.dumps(body)})
+    assert found == given_output()
 
 
 def test_readers_are_the_same_after_their_rows_were_read_back():

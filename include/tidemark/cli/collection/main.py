@@ -173,6 +173,32 @@ def unpin(
     )
 
 
+@app.command()
+@plan_options
+def trim(pipeline: PipelineName, writer: WriterName, *, options: PlanOptions) -> None:
+    """Remove versions that are older than the collection's `keep`, as far as readers allow.
+
+    Without --execute only the plan is shown.
+    """
+    from tidemark.app.renditions.opened import WriterRenditions
+    from tidemark.app.renditions.trim import Trimming, trimmed_document, trimmed_line
+    from tidemark.cli.open_pipeline import open_pipeline
+    from tidemark.log.state.control import LogControl
+
+    options.require_reason()
+    opened = open_pipeline(pipeline)
+    trimming = Trimming(WriterRenditions.of(opened, writer))
+    plan = trimming.plan()
+    document = {**plan.to_dict(), "executed": options.execute}
+    if not options.execute:
+        options.print_result(document, plan.lines)
+        return
+    done = trimming.run()
+    said = trimmed_line(done)
+    LogControl(opened.consensus, pipeline).keep_decision(options.audit_entry("trim", f"{writer}: {said}"))
+    options.print_result({**document, **trimmed_document(done)}, [*plan.lines, f"  {said}"])
+
+
 @contextmanager
 def _opened(pipeline: str, writer: str) -> "Iterator[tuple[CollectionSettings, Collection]]":
     from tidemark.client.collection.collection import Collection

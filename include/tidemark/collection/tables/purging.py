@@ -3,7 +3,7 @@
 Nothing here decides up to which time: readers may hold older times, and the caller knows them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from tidemark.cassandra.scan.cell_facts import Fact, facts_of
 from tidemark.cassandra.scan.clustering import CqlOperator, Restriction
@@ -31,21 +31,27 @@ def find_obsolete(
     yield from obsolete(stored.version(cells) for cells in rows)
 
 
-def drop_obsolete(
-    tables: CollectionTables,
-    found: Iterable[OlderVersions],
-    times: Sequence[int],
-    check: Callable[[], None] | None = None,
-) -> int:
-    """Deletes obsolete versions, and what there is about these times, which must be ``since`` or earlier.
+def drop_obsolete(tables: CollectionTables, found: Iterable[OlderVersions]) -> int:
+    """Deletes obsolete versions.
 
     Waits until all is acknowledged, and returns the number of keys. Can be repeated.
     """
     count = 0
-    with tables.bulk(check) as bulk:
+    with tables.bulk() as bulk:
         for one in found:
             tables.drop_older(bulk, one)
             count += 1
+    return count
+
+
+def drop_times(tables: CollectionTables, times: Iterable[int]) -> int:
+    """Deletes what there is about the changes at these times, which must be ``since`` or earlier.
+
+    Waits until all is acknowledged, and returns the number of times. Can be repeated.
+    """
+    count = 0
+    with tables.bulk() as bulk:
         for t in times:
             tables.drop_changes(bulk, t)
+            count += 1
     return count

@@ -89,6 +89,7 @@ class Rendition:
         taint: Set once it is tainted.
         abandoned: Who gave it up, and why; None where it was not.
         retired: Who took it out of use for good, and why; None where it was not.
+        trimmed: Versions that no time from here on sees are removed; 0 before the first removal.
     """
 
     number: int
@@ -102,6 +103,7 @@ class Rendition:
     taint: Taint | None = None
     abandoned: Signature | None = None
     retired: Signature | None = None
+    trimmed: int = 0
 
     @property
     def settings_digest(self) -> str:
@@ -126,6 +128,7 @@ class Rendition:
             "taint": self.taint.to_row() if self.taint else None,
             "abandoned": asdict(self.abandoned) if self.abandoned else None,
             "retired": asdict(self.retired) if self.retired else None,
+            "trimmed": self.trimmed,
         }
 
     @classmethod
@@ -143,6 +146,7 @@ class Rendition:
             Taint(**row["taint"]) if row["taint"] else None,
             Signature(**row["abandoned"]) if row["abandoned"] else None,
             Signature(**row["retired"]) if row["retired"] else None,
+            row.get("trimmed", 0),
         )
 
 

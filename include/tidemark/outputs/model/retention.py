@@ -1,12 +1,16 @@
-"""When a rendition may go: not active, and every capability later than the end of its last interval.
+"""When a rendition may go, and which times may: what no reader holds.
 
+A rendition may go when it is not active, and every capability is later than the end of its last interval.
 Retiring takes steps on two objects: first ``forget_times_of`` on the readers, then ``begin_retire`` on the
 output, then the place is dropped, then ``mark_dropped``. A crash between any two leaves a state from which
 the same steps go on. This module decides; it drops nothing.
 """
 
+from dataclasses import replace
+from typing import NamedTuple
+
 from tidemark.outputs.errors import StillActive
-from tidemark.outputs.model.capability import Readers, raise_since
+from tidemark.outputs.model.capability import Capability, Readers, raise_since
 from tidemark.outputs.model.output import Output
 from tidemark.outputs.model.rendition import GONE, Rendition, RenditionState
 
@@ -41,3 +45,37 @@ def retirable(output: Output, readers: Readers, now: int) -> list[Rendition]:
 def may_drop_place(output: Output, number: int) -> bool:
     """Whether the place of a rendition may be dropped: only once its row says so durably."""
     return output.rendition(number).state in GONE
+
+
+class Forgettable(NamedTuple):
+    """Up to where times may be forgotten that are older than a writer keeps them.
+
+    Attributes:
+        since: The first time that stays readable.
+        held_by: The reader because of which it is not later; None where no reader holds an older time.
+    """
+
+    since: int
+    held_by: Capability | None
+
+
+def forgettable(readers: Readers, frontier: int, cut: int, now: int) -> Forgettable:
+    """The newest ``since`` at or below ``cut`` that leaves every reader its times, and one readable time.
+
+    It never goes back: where a reader holds it, or ``cut`` is older, it is the present one.
+    """
+    wanted, first = min(cut, frontier - 1), readers.earliest(now)
+    if first is not None and first.t <= wanted:
+        return Forgettable(max(readers.since, first.t - 1), first)
+    return Forgettable(max(readers.since, wanted), None)
+
+
+def forget_older(readers: Readers, frontier: int, cut: int, now: int) -> Readers:
+    """Raise ``since`` as far as ``cut`` and the readers allow."""
+    return raise_since(readers, forgettable(readers, frontier, cut, now).since, now)
+
+
+def mark_trimmed(output: Output, number: int, since: int) -> Output:
+    """Record that a rendition has no version left that no time from ``since`` on sees."""
+    rendition = output.rendition(number)
+    return output.with_rendition(replace(rendition, trimmed=max(rendition.trimmed, since)))

@@ -2,7 +2,8 @@
 
 They are computed from the log, read as they were committed, and computed from the rows in Cassandra. All
 three have to be equal. A sample leaves out bindings with very many messages, because they are computed in
-this process. Nothing is written here.
+this process. Bindings at or below the first readable time are not compared: old versions of their keys may
+have been removed (``keep``). Nothing is written here.
 """
 
 import time
@@ -17,12 +18,17 @@ from tidemark.delivery.target import TargetVerdict, compare, replaced
 from tidemark.delivery.writer import BadMessage, TargetMissing, Writing, Written
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
+from tidemark.outputs.model.consumer_name import split_consumer
 from tidemark.outputs.model.digest import ShardDigest, TimeDigests
+from tidemark.outputs.state.output_store import OutputStore
+from tidemark.outputs.state.reader_store import ReaderStore
 from tidemark.verification.outputs.found import Extent, OutputDifference, OutputProblem, OutputVerification
 from tidemark.writers.collection.writer import CollectionWriter
 
+FORGOTTEN = "bindings that are not readable any more"
 NO_DIGESTS = "bindings without committed digests"
 TOO_MANY = "bindings with too many messages for a sample: --all compares them too"
+NEVER_READ = -1
 MOST_MESSAGES = 100_000
 """The most messages of a binding that is compared in a sample."""
 
@@ -78,8 +84,11 @@ def verify_collection(
     acknowledged = positions.acknowledged(writer.name)
     found: list[OutputDifference] = []
     unproven: dict[str, int] = {}
-    count = 0
+    count, since = 0, _since(positions, state)
     for binding, files in _chosen(log, state, extent):
+        if binding.t <= since:
+            unproven[FORGOTTEN] = unproven.get(FORGOTTEN, 0) + 1
+            continue
         body = positions.digests(writer.name, binding.t)
         if body is None:
             unproven[NO_DIGESTS] = unproven.get(NO_DIGESTS, 0) + 1
@@ -96,7 +105,9 @@ def verify_collection(
         except BadMessage as bad:
             found.append(_difference(OutputProblem.CONTENT, binding, error_text(bad)))
             continue
-        if difference := ThreeDigests(binding, committed, stored, computed).difference:
+        difference = ThreeDigests(binding, committed, stored, computed).difference
+        # Versions may be removed while they are read; their times are forgotten before.
+        if difference and binding.t > _since(positions, state):
             found.append(difference)
     return _result(state, began, count, found, unproven)
 
@@ -112,6 +123,14 @@ def _target_problem(writer: CollectionWriter, state: WriterState) -> OutputDiffe
             return None
         what = str(replaced(state, present))
     return OutputDifference(OutputProblem.REPLACED, where, what, 0, state.position)
+
+
+def _since(positions: Positions, state: WriterState) -> int:
+    """The first time that readers may ask for; −1 where there is no output yet."""
+    store = OutputStore(positions.consensus, state.pipeline, split_consumer(state.name)[0])
+    if store.load() is None:
+        return NEVER_READ
+    return ReaderStore(store).load().since
 
 
 def _chosen(

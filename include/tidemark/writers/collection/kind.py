@@ -99,6 +99,11 @@ class CollectionDeclaration(WriterDeclaration):
         return refusal_of(self) is not None
 
     @property
+    def removes_versions(self) -> bool:
+        """See ``WriterDeclaration``."""
+        return self.keep is not None
+
+    @property
     def table_name(self) -> str:
         """The table of the first rendition."""
         return self.table or self.name

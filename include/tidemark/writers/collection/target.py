@@ -19,6 +19,7 @@ from tidemark.collection.tables.create import create_collection
 from tidemark.collection.tables.identity import identify
 from tidemark.collection.tables.key_origins import Origins, key_origins
 from tidemark.collection.tables.layout import CollectionPlace
+from tidemark.collection.tables.purging import drop_obsolete, drop_times, find_obsolete
 from tidemark.collection.tables.reading import CollectionReader
 from tidemark.collection.tables.scanning import PIECES, between, keys_changed, scan_rows, whole_rows
 from tidemark.collection.tables.tables import CollectionTables
@@ -106,6 +107,23 @@ class CollectionTarget:
         stored, selected = StoredRows(self.place), whole_rows(self.place)
         for rows in scan_rows(self._tables, selected, between(after, until), [piece]):
             yield from map(stored.decode, rows)
+
+    def count_obsolete(self, since: int) -> int:
+        """How many keys have versions that no time from ``since`` on sees."""
+        return sum(1 for _ in find_obsolete(self._tables, since))
+
+    def drop_versions(self, since: int) -> int:
+        """Delete the versions that no time from ``since`` on sees, with one range delete for each key;
+        returns the number of keys that had some."""
+        return drop_obsolete(self._tables, find_obsolete(self._tables, since))
+
+    def drop_changes(self, times: Iterable[int]) -> int:
+        """Delete which keys have rows at these times; returns the number of times."""
+        return drop_times(self._tables, times)
+
+    def size(self) -> int:
+        """The estimated bytes of the rows."""
+        return estimated_bytes(connect(self.connection), self.place.keyspace, self.place.name)
 
     def try_using(self) -> None:
         """Ask Cassandra for the time, then read and write at the consistency of a delivery.

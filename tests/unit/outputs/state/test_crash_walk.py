@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.support.consensus import CrashingConsensus
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
-from tests.support.fault_points import HANDOVER, RENDITION, RETIRE
+from tests.support.fault_points import HANDOVER, RENDITION, RETIRE, TRIM
 from tests.support.faults import Killed
 from tests.support.output_samples import TAINT, signed
 from tests.support.output_store_world import FIRST, OutputStoreWorld, proposal_for
@@ -23,6 +23,7 @@ from tidemark.outputs.model.rendition import Signature
 from tidemark.outputs.state import handover, lifecycle
 from tidemark.outputs.state.progress import advance_frontier
 from tidemark.outputs.state.retire import retire
+from tidemark.outputs.state.trim import trim
 
 pytestmark = pytest.mark.unit
 
@@ -106,6 +107,10 @@ def remove(world: OutputStoreWorld, who: Signature) -> None:
     retire(world.store, world.readers, 1, world.removal, who)
 
 
+def remove_old(world: OutputStoreWorld, who: Signature) -> None:
+    trim(world.store, world.readers, world.progress, 35, world.versions)
+
+
 STEPS: Mapping[str, Step] = {
     "create": Step(OutputStoreWorld, create, (FaultPoint.RENDITION_CREATED,)),
     "declare": Step(OutputStoreWorld.begun, declare, (FaultPoint.RENDITION_DECLARED,)),
@@ -118,6 +123,7 @@ STEPS: Mapping[str, Step] = {
     "hand over": Step(OutputStoreWorld.with_second, hand_over, HANDOVER),
     "roll back": Step(OutputStoreWorld.handed_over, roll_back, HANDOVER),
     "retire": Step(OutputStoreWorld.handed_over, remove, RETIRE),
+    "trim": Step(OutputStoreWorld.handed_over, remove_old, TRIM),
 }
 POINTS = [(name, point) for name, step in STEPS.items() for point in step.points]
 
@@ -136,6 +142,7 @@ def durable(world: OutputStoreWorld) -> dict[str, Any]:
         "bound": world.control.bindings_head().upper,
         "places": world.removal.places,
         "ended": world.removal.ended,
+        "versions": world.versions.there,
     }
 
 
@@ -146,7 +153,7 @@ def undisturbed(step: Step) -> dict[str, Any]:
 
 
 def test_every_fault_point_of_a_rendition_is_walked():
-    assert {point for _, point in POINTS} == {*RENDITION, *HANDOVER, *RETIRE}
+    assert {point for _, point in POINTS} == {*RENDITION, *HANDOVER, *RETIRE, *TRIM}
 
 
 @pytest.mark.parametrize("again", [ONE, OTHER], ids=["the same run again", "another run"])

@@ -32,7 +32,7 @@ def plan(monkeypatch):
     monkeypatch.setattr(report, "plan_document", lambda plan: {"plan": plan})
     monkeypatch.setattr(report, "plan_lines", lambda plan: [f"the plan is {plan}"])
 
-    def run(run_type, idle, error=None, **params):
+    def run(run_type, idle, error=None, is_optional=False, **params):
         def is_idle():
             if error:
                 raise error
@@ -45,7 +45,9 @@ def plan(monkeypatch):
             recording_refusals=lambda holder: nullcontext(),
         )
         monkeypatch.setattr(plan_compaction, "open_compaction", lambda pipeline, policy: compaction)
-        task = plan_compaction.PlanCompactionOperator(task_id="plan", pipeline="orders", app="compact_log")
+        task = plan_compaction.PlanCompactionOperator(
+            task_id="plan", pipeline="orders", app="compact_log", is_optional=is_optional
+        )
         return task.execute(given_context(run_type, **{"policy": None, "dry_run": True, **params}))
 
     run.calls = calls
@@ -80,3 +82,11 @@ def test_an_error_that_needs_a_person_is_not_retried(plan):
 
     with pytest.raises(AirflowFailException, match="a file is missing"):
         plan("scheduled", idle=True, error=Refused("a file is missing"))
+
+
+def test_where_the_policy_keeps_everything_only_a_run_with_another_one_makes_a_plan(plan):
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    with pytest.raises(AirflowSkipException, match="keeps every message"):
+        plan("scheduled", idle=True, is_optional=True)
+    assert plan("manual", idle=True, is_optional=True, policy="latest") == {"plan": "looked"}

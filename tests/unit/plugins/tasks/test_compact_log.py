@@ -89,6 +89,49 @@ def test_a_proof_that_fails_is_not_retried(compact_log, monkeypatch):
         publish(compact_log, monkeypatch, ProofFailed("id 7 is missing"))
 
 
+@pytest.mark.parametrize(("run_type", "asked"), [("manual", "plan"), ("scheduled", "run")])
+def test_collections_with_keep_are_trimmed_and_a_dry_run_shows_the_plan(
+    compact_log, monkeypatch, capsys, run_type, asked
+):
+    from tidemark.app.renditions import opened as renditions
+    from tidemark.app.renditions import trim as trimming
+    from tidemark.outputs.state.trim import Trimmed, TrimmedRendition
+
+    calls = []
+
+    class Trimming:
+        def __init__(self, of: Any) -> None:
+            self.of = of
+
+        def plan(self) -> Any:
+            calls.append("plan")
+            return SimpleNamespace(lines=["a plan"], to_dict=lambda: {"since": 30})
+
+        def run(self) -> Any:
+            calls.append("run")
+            return Trimmed(30, (TrimmedRendition(1, 5, 2),))
+
+    def renditions_of(opened: Any, name: str) -> Any:
+        return SimpleNamespace(store=SimpleNamespace(load=lambda: None if name == "new" else "an output"))
+
+    writers = [
+        SimpleNamespace(name=name, removes_versions=name != "seats") for name in ("accounts", "seats", "new")
+    ]
+    opened = SimpleNamespace(pipeline=SimpleNamespace(writers=writers))
+    monkeypatch.setattr(compact_log, "open_pipeline", lambda name: opened)
+    monkeypatch.setattr(renditions.WriterRenditions, "of", renditions_of)
+    monkeypatch.setattr(trimming, "Trimming", Trimming)
+    result = compact_log.trim.function("bank", **given_context(run_type, dry_run=True))
+    said = capsys.readouterr().out
+    assert calls == [asked]
+    assert "bank/new: nothing was delivered yet" in said
+    if asked == "plan":
+        assert (result, "a plan" in said) == ({"accounts": {"since": 30}}, True)
+    else:
+        assert result["accounts"] == {"since": 30, "removed": [{"number": 1, "keys": 5, "times": 2}]}
+        assert "older versions of 5 keys and the changes of 2 times removed; readable since 30" in said
+
+
 def test_the_sweep_counts_what_it_removed(compact_log, opened, monkeypatch):
     from tidemark.log import sweep
 
