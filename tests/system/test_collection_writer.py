@@ -209,9 +209,12 @@ def test_versions_older_than_keep_go_and_every_readable_time_stays(declare: Any)
         times.append(publish_here(bank.runs, f"run-{len(times)}").t)
         assert bank.runs.step("deliver", "accounts").code == 0
     first, second, third = times
-    outputs = OutputStore(open_control(bank.runs.connections), bank.runs.name, "accounts")
-    readers = ReaderStore(outputs)
-    readers.pin("audit", third, "ann")
+
+    def readers() -> ReaderStore:  # anew: commands close the sessions of their process
+        outputs = OutputStore(open_control(bank.runs.connections), bank.runs.name, "accounts")
+        return ReaderStore(outputs)
+
+    readers().pin("audit", third, "ann")
     states = {third - 1: {"a": "2", "c": "1"}, third: {"a": "3", "c": "1"}}
 
     # When: old versions are removed, and the first process is killed in between.
@@ -220,14 +223,14 @@ def test_versions_older_than_keep_go_and_every_readable_time_stays(declare: Any)
     assert bank.runs.command(*trim).code == 0
 
     # Then: what the reader holds is there, and what nothing sees is not.
-    assert readers.load().since == third - 1
+    assert readers().load().since == third - 1
     assert {t: bank.as_of(t) for t in states} == states
     assert stored(bank, "accounts") == {("a", second), ("a", third), ("b", second), ("c", first)}
     assert stored(bank, "accounts_changes") == {("a", third)}
     assert bank.runs.command("verify", bank.runs.name, "accounts", "--all").code == 0
 
     # And: without it more goes, and what is delivered again comes not back.
-    readers.drop("audit")
+    readers().drop("audit")
     assert bank.runs.command(*trim).code == 0
     reason = ("--execute", "--reason", "to see", "--by", "ann")
     assert bank.runs.command("offsets", "rewind", bank.runs.name, "accounts", "-1", *reason).code == 0
