@@ -2,7 +2,7 @@
 
     python bench/rebuild.py [--messages 5000000]
 
-Run by ``make bench``. Starts Cassandra of its own, for the control plane; the writer is of kind ``files``.
+Starts Cassandra of its own, for the control plane; the writer is of kind ``files``.
 Ordinary delivery and the build are ``spark_apps/deliver.py``, the build with ``--consumer W.r2
 --until-caught-up``. Their rates are those between their first and their last commit, so that starting Spark
 is left out. Memory is the most that one Python worker takes, at a fifth of the messages and at all of them.
