@@ -2,7 +2,7 @@
 
     python bench/rebuild.py [--messages 5000000]
 
-Run by ``make bench``. Starts Cassandra of its own, for the control plane; the writer is of kind ``files``.
+Starts Cassandra of its own, for the control plane; the writer is of kind ``files``.
 Ordinary delivery and the build are ``spark_apps/deliver.py``, the build with ``--consumer W.r2
 --until-caught-up``. Their rates are those between their first and their last commit, so that starting Spark
 is left out. Memory is the most that one Python worker takes, at a fifth of the messages and at all of them.
@@ -11,8 +11,6 @@ delivered by this process: alone, then beside a build. Prints tables for bench/R
 """
 
 import argparse
-import contextlib
-import io
 import os
 import shlex
 import statistics
@@ -32,10 +30,10 @@ from services import own_services  # isort: skip
 import psutil
 
 from tidemark.app.open_pipeline import OpenPipeline
+from tidemark.app.renditions.endings import Abandoning
 from tidemark.app.renditions.next_rendition import NextRendition
 from tidemark.app.renditions.opened import WriterRenditions
 from tidemark.cassandra.session import connect
-from tidemark.cli.main import main as tidemark
 from tidemark.connections import CassandraConnection, Connections, KafkaConnection
 from tidemark.consensus.lightweight import create_schema
 from tidemark.delivery.binding_steps import write_parts_at_once
@@ -114,9 +112,8 @@ class Rebuilt:
 
     def give_up(self, number: int) -> None:
         """Abandon a rendition, so that a further one is not the same."""
-        with contextlib.redirect_stdout(io.StringIO()):
-            signed = ("--execute", "--reason", "a measurement", "--by", "bench")
-            assert not tidemark(["renditions", "abandon", self.name, WRITER, str(number), *signed])
+        renditions = WriterRenditions.of(self.opened, WRITER)
+        Abandoning(renditions, number).carry_out(renditions.signature("bench", "a measurement"))
 
     def latency(self) -> float:
         """Publish a small binding; the seconds until the active rendition has it."""
