@@ -2,6 +2,9 @@
 
 import itertools
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,13 +16,13 @@ import pytest
 from tests.support.services.journal_histories import History
 from tests.support.services.journal_runs import (
     WRITER,
-    JournalRuns,
     differences,
     given_journal,
     given_topic,
     read_visible,
     send,
 )
+from tests.support.services.log_runs import spark_environ
 from tests.support.waiting import wait_until
 
 from tidemark.app.open_pipeline import OpenPipeline
@@ -28,6 +31,7 @@ from tidemark.client.events import Event
 from tidemark.client.journal import Journal
 from tidemark.client.tables import active_tables
 from tidemark.connections import Connections
+from tidemark.settings import ROOT
 
 pytestmark = pytest.mark.system
 
@@ -78,10 +82,13 @@ class ReadingClient:
             thread.join()
 
 
-def run(journal: JournalRuns, *arguments: str) -> str:
-    ended = journal.runs.command("renditions", *arguments)
-    assert ended.code == 0, (arguments, ended)
-    return ended.out
+def run(*arguments: str) -> str:
+    """A command in a process of its own: in this one it would close the client's sessions at its end."""
+    command = [str(Path(sys.executable).parent / "tidemark"), "renditions", *arguments]
+    environ = {**os.environ, **spark_environ()}
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, (arguments, done.stdout, done.stderr)
+    return done.stdout
 
 
 def test_no_read_fails_or_goes_back_while_a_journal_is_rebuilt_and_handed_over(
@@ -106,12 +113,12 @@ def test_no_read_fails_or_goes_back_while_a_journal_is_rebuilt_and_handed_over(
                 client.wait_for_reads(len(KEYS))
 
                 # When: the next rendition is built from the log, while the history goes on.
-                run(journal, "build", name, WRITER, *EXECUTE)
+                run("build", name, WRITER, *EXECUTE)
                 send(connections, topic, history.go_on(LATER))
                 journal.replicate("run-2", with_spark=False)
-                run(journal, "build", name, WRITER, *EXECUTE)
-                report = json.loads(run(journal, "verify", name, WRITER, "--mode", "exact", "--json"))
-                run(journal, "handover", name, WRITER, *EXECUTE)
+                run("build", name, WRITER, *EXECUTE)
+                report = json.loads(run("verify", name, WRITER, "--mode", "exact", "--json"))
+                run("handover", name, WRITER, *EXECUTE)
                 send(connections, topic, history.go_on(LATER))
                 journal.replicate("run-3", with_spark=False)
                 client.wait_for_reads(2 * len(KEYS))
@@ -121,7 +128,7 @@ def test_no_read_fails_or_goes_back_while_a_journal_is_rebuilt_and_handed_over(
             assert (report["clean"], report["differences"]) == (True, 0)
             assert client.wrong == []
             assert OpenPipeline(journal.runs.pipeline, connections).journal().declared.keyspace == place
-            run(journal, "build", name, WRITER, "1", *EXECUTE)
+            run("build", name, WRITER, "1", *EXECUTE)
             after = read_visible(journal.session, place, topic)
             assert differences(journal.visible, after) == {}
             assert {key: after[key]["seq_nr"] for key in KEYS} == client.appended
