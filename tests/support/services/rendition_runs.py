@@ -6,16 +6,15 @@ from typing import Any
 
 from tests.support.output_samples import signed
 from tests.support.services.log_runs import LogRuns
+from tests.support.services.rendition_steps import declare_next
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.app.rendition_verification import consumers_of, verify_rendition
 from tidemark.delivery.binding_steps import write_parts_here
 from tidemark.delivery.deliver import deliver_to
 from tidemark.outputs.model.evidence import VerificationMode
-from tidemark.outputs.model.lifecycle import RenditionProposal
 from tidemark.outputs.model.output import Handover, Output
-from tidemark.outputs.settings import settings_of
-from tidemark.outputs.state import handover, lifecycle
+from tidemark.outputs.state import handover
 from tidemark.outputs.state.output_store import OutputStore
 from tidemark.outputs.state.progress import Progress
 from tidemark.verification.renditions.comparison import Engine
@@ -24,7 +23,6 @@ from tidemark.writers.renditions import (
     RenditionWriter,
     build_declared,
     build_rendition,
-    sibling_place,
 )
 
 
@@ -53,23 +51,13 @@ class RenditionRuns:
         return self.store.require()
 
     def begin(self) -> None:
-        """Deliver to the first rendition, and declare it where the kind's deliveries do not."""
+        """Deliver to the first rendition."""
         opened = self.opened
-        declared = build_declared(opened.pipeline, opened.connections, self.writer)
-        self._deliver(opened, declared)
-        if self.store.load() is None:
-            self.store.create(self._proposal(declared, declared.declared.place, 1))
+        self._deliver(opened, build_declared(opened.pipeline, opened.connections, self.writer))
 
     def build(self) -> int:
         """Declare the next rendition with the settings of the file, and deliver everything to it."""
-        opened = self.opened
-        declared = build_declared(opened.pipeline, opened.connections, self.writer)
-
-        def propose(output: Output) -> RenditionProposal:
-            place = sibling_place(opened.pipeline, declared.declared, output.next_number)
-            return self._proposal(declared, place, output.next_number)
-
-        number = lifecycle.declare(self.store, propose).number
+        number = declare_next(self.runs, self.writer).number
         self.deliver(number)
         return number
 
@@ -94,8 +82,3 @@ class RenditionRuns:
         place = built.writer, opened.log, opened.positions, "test", write_parts_here
         done = deliver_to(*place, limit=10**9, reload=reload)
         assert (done.gate, done.position) == (None, opened.log.end)
-
-    def _proposal(self, built: RenditionWriter, place: str, number: int) -> RenditionProposal:
-        declared = built.declared
-        settings = settings_of(declared, built.writer.shape, declared.unshaping)
-        return RenditionProposal(settings, place, 0, signed(number))

@@ -8,11 +8,9 @@ from numpy.typing import NDArray
 
 from tidemark.delivery.binding_steps import WriteParts
 from tidemark.delivery.deliver import Delivered
+from tidemark.delivery.state.lease import Reload
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import WriterState
 from tidemark.log.capture import CaptureEngine
-
-Reload = Callable[[], WriterState | None]
 
 
 @dataclass(frozen=True)

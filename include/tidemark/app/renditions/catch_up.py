@@ -20,7 +20,7 @@ from tidemark.delivery.deliver import Delivered, deliver_to
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.renditions.output import GIVEN_UP
 from tidemark.delivery.renditions.selection import ConsumerChoice
-from tidemark.delivery.state.writer_state import WriterState
+from tidemark.delivery.state.lease import Reload
 from tidemark.errors import TidemarkError, with_fields
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.writers.renditions import build_rendition
@@ -58,9 +58,6 @@ class NotDeliveredTo(TidemarkError):
         "{pipeline}/{writer}: rendition {number} was given up or retired, so nothing is delivered to it any "
         "more. Look at its history: tidemark renditions {pipeline} {writer}"
     )
-
-
-Reload = Callable[[], WriterState | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,9 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import OffsetEntry, OffsetEntryKind, WriterGate, WriterState
 from tidemark.errors import with_fields
 
+Reload = Callable[[], WriterState | None]
+"""Reads a writer's state anew. Tasks call it too, so it must be possible to send it to them."""
+
 
 @with_fields
 class LeaseHeld(DeliveryError):
@@ -62,7 +65,7 @@ class WriterTicket:
     pipeline: str
     writer: str
     lease: Lease
-    reload: Callable[[], WriterState | None]
+    reload: Reload
     clock: Clock = wall_clock
 
     def check(self) -> None:
@@ -105,7 +108,7 @@ class WriterHold:
         """The writer, for error texts: ``pipeline/writer``."""
         return f"{self.state.pipeline}/{self.state.name}"
 
-    def ticket(self, reload: Callable[[], WriterState | None]) -> WriterTicket:
+    def ticket(self, reload: Reload) -> WriterTicket:
         """The ticket that tasks check before they write; ``reload`` reads the writer's state where they
         run."""
         with self._lock:

@@ -13,13 +13,13 @@ from uuid import uuid4
 
 import structlog
 
-from tidemark.app.follow.round_types import Reload, RoundTools
+from tidemark.app.follow.round_types import RoundTools
 from tidemark.app.follow.rounds import Rounds
 from tidemark.compaction.merging.merge import Merged, Merging
 from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.delivery.binding_steps import PartDone, WriteParts, write_parts_at_once, write_parts_here
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog
-from tidemark.delivery.state.lease import LeaseHeld, WriterTicket
+from tidemark.delivery.state.lease import LeaseHeld, Reload, WriterTicket
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.writer import Part, Writer
