@@ -11,7 +11,7 @@ Where the output has times that readers read, a binding that was finished before
 written: rows that would differ are not written, and freeze the output.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
@@ -32,9 +32,9 @@ from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog
 from tidemark.delivery.renditions.output import UNUSABLE, WriterOutput
 from tidemark.delivery.split_entities import is_any_split
-from tidemark.delivery.state.lease import LeaseLost, WriterHold
+from tidemark.delivery.state.lease import LeaseLost, Reload, WriterHold
 from tidemark.delivery.state.positions import Positions, ShapeChanged
-from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
+from tidemark.delivery.state.writer_state import Cause, WriterGate
 from tidemark.delivery.target import prepare_target
 from tidemark.delivery.writer import BadMessage, Part, TargetReplaced, Writer, Written
 from tidemark.delivery.writer_topics import LeftOutCount, Taken, WriterTopics
@@ -141,7 +141,7 @@ class Delivery:
         positions: Positions,
         hold: WriterHold,
         write_parts: WriteParts,
-        reload: Callable[[], WriterState | None],
+        reload: Reload,
         clock: Clock,
     ) -> None:
         self._writer, self._log, self._hold, self._positions = writer, log, hold, positions

@@ -19,7 +19,7 @@ from tidemark.delivery.binding_steps import WriteParts
 from tidemark.delivery.compacted_history import BEGIN_ANEW, require_history
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.renditions.output import WriterOutput, advance_output
-from tidemark.delivery.state.lease import take
+from tidemark.delivery.state.lease import Reload, take
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import Start, known_writer
 from tidemark.delivery.state.writer_state import WriterGate, WriterState
@@ -65,7 +65,7 @@ def deliver_to(
     write_parts: WriteParts,
     *,
     limit: int,
-    reload: Callable[[], WriterState | None],
+    reload: Reload,
     clock: Clock = wall_clock,
     is_stopping: Callable[[], bool] = lambda: False,
     start: Start = NOTHING_YET,
@@ -96,7 +96,7 @@ def _deliver(
     positions: Positions,
     holder: str,
     write_parts: WriteParts,
-    reload: Callable[[], WriterState | None],
+    reload: Reload,
     clock: Clock,
     *,
     limit: int,
@@ -129,7 +129,7 @@ def deliver_again(
     *,
     from_t: int,
     to_t: int,
-    reload: Callable[[], WriterState | None],
+    reload: Reload,
     clock: Clock = wall_clock,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> Delivered:

@@ -9,7 +9,7 @@ A new holder also interrupts what is left over. That only ends it sooner, and re
 same kind of work and the same library. ``orders.deliver`` does not interrupt a part of ``orders.follow``.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
 from tidemark.consensus.lightweight import LightweightConsensus
 from tidemark.delivery.binding_steps import PartDone, WriteParts, write_part
-from tidemark.delivery.state.lease import WriterTicket
+from tidemark.delivery.state.lease import Reload, WriterTicket
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.transforms.function import modules_called
@@ -90,8 +90,6 @@ class StateReload:
         return Positions(consensus, self.pipeline).load(self.writer)
 
 
-def reload_from(
-    connection: CassandraConnection, pipeline: str, writer: str
-) -> Callable[[], WriterState | None]:
+def reload_from(connection: CassandraConnection, pipeline: str, writer: str) -> Reload:
     """A function that reads a writer's state wherever it is called."""
     return StateReload(connection, pipeline, writer)
