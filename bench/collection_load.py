@@ -30,11 +30,13 @@ class Load:
         messages: The number of upserts.
         keys: The number of keys.
         first: The number of upserts that were made before.
+        account: What the keys begin with.
     """
 
     messages: int
     keys: int
     first: int = 0
+    account: str = "account"
 
     def binding(self, t: int) -> Binding:
         """The binding that holds the load."""
@@ -52,7 +54,7 @@ class Load:
                 "visits": number,
                 "note": f"message {number} of the account {key}, as a person wrote it",
             }
-            yield f"account-{key:08d}".encode(), json.dumps(account).encode()
+            yield f"{self.account}-{key:08d}".encode(), json.dumps(account).encode()
 
 
 def declared_in(keyspace: str) -> CollectionDeclaration:

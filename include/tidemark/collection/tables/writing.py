@@ -14,7 +14,7 @@ from tidemark.collection.tables.codec.cells import row_cells
 from tidemark.collection.tables.tables import CollectionTables
 from tidemark.faults import FaultPoint, at_once, reach
 
-ROWS_TOGETHER, BYTES_TOGETHER = at_once(125_000), 50 * 2**20
+ROWS_TOGETHER, BYTES_TOGETHER = at_once(250_000), 64 * 2**20
 """The rows, and their bytes, that are collected before they are written: as in a journal."""
 
 
