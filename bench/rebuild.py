@@ -77,9 +77,11 @@ class Ran:
 
 
 class Rebuilt:
-    """A pipeline with a log of a number of messages."""
+    """A pipeline with a log of a number of bindings, each with a number of messages."""
 
-    def __init__(self, name: str, kind: str, folder: Path, connections: Connections, messages: int) -> None:
+    def __init__(
+        self, name: str, kind: str, folder: Path, connections: Connections, bindings: int, messages: int
+    ) -> None:
         (folder / "pipelines").mkdir(exist_ok=True)
         writer = WRITERS[kind].format(name=name, folder=folder, keyspace=name)
         text = PIPELINE.format(name=name, folder=folder, writer=writer)
@@ -89,8 +91,8 @@ class Rebuilt:
         self.opened = OpenPipeline(find_pipeline(name), connections)
         self.control = LogControl(self.opened.consensus, name)
         self.log = GrowingLog(self.control, LogFolder(name, self.opened.pipeline.log.path))
-        for _ in range(BINDINGS):
-            self.log.add(messages // BINDINGS)
+        for _ in range(bindings):
+            self.log.add(messages)
 
     def deliver(self) -> Ran:
         """Ordinary delivery of everything."""
@@ -102,7 +104,8 @@ class Rebuilt:
 
     @contextmanager
     def building(self, number: int) -> Iterator[Callable[[], bool]]:
-        """A build in the background, from its first commit on; the function says whether it goes on."""
+        """A build in the background, from its first commit on until the block ends; the function says whether it
+        goes on."""
         process = self._started(f"r{number}", self._arguments(number))
         try:
             while not self._commits(f"{WRITER}.r{number}"):
@@ -111,6 +114,7 @@ class Rebuilt:
                 time.sleep(0.2)
             yield lambda: process.poll() is None
         finally:
+            process.terminate()
             process.wait()
 
     def declare(self) -> int:
@@ -175,10 +179,10 @@ class Rebuilt:
 
 def measure(kind: str, folder: Path, connections: Connections, messages: int) -> None:
     """Both sizes, then the latencies beside a build of the larger one."""
-    small = Rebuilt(f"fifth_{kind}", kind, folder, connections, messages // 5)
+    small = Rebuilt(f"fifth_{kind}", kind, folder, connections, BINDINGS // 5, messages // BINDINGS)
     small.deliver()
     less = small.build(small.declare())
-    large = Rebuilt(f"whole_{kind}", kind, folder, connections, messages)
+    large = Rebuilt(f"whole_{kind}", kind, folder, connections, BINDINGS, messages // BINDINGS)
     ordinary = large.deliver()
     first = large.declare()
     built = large.build(first)
