@@ -104,7 +104,7 @@ class Rebuilt:
 
     @contextmanager
     def building(self, number: int) -> Iterator[Callable[[], bool]]:
-        """A build in the background, from its first commit on until the block ends; the function says whether it
+        """A build in the background, from its first commit until the block ends; the function says whether it
         goes on."""
         process = self._started(f"r{number}", self._arguments(number))
         try:
