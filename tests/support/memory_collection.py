@@ -141,7 +141,7 @@ class MemoryTarget:
         return found
 
     @contextmanager
-    def writing(self, check: Callable[[], None]) -> Iterator["MemoryWriting"]:
+    def writing(self, check: Callable[[], None], in_flight: int) -> Iterator["MemoryWriting"]:
         yield MemoryWriting(self, check)
 
     def discard(self, rows: Iterable[CollectionRow]) -> None:

@@ -15,6 +15,7 @@ from zlib import crc32
 
 import pyarrow as pa
 
+from tidemark.cassandra.bulk.writer import IN_FLIGHT, IN_FLIGHT_BESIDE
 from tidemark.collection.model.envelopes.envelope import EnvelopeName
 from tidemark.collection.model.row_digests import digests_of, no_digests
 from tidemark.collection.model.rows import BadRow, RowBatch, RowRules, rows_of
@@ -67,6 +68,7 @@ class CollectionWriter(Writer):
         topics: The topics that the pipeline's file names.
         tables: The identity of the tables that it is bound to; None before.
         is_trial: Whether it only computes digests.
+        in_flight: How many batches of rows wait for their answer at the same time.
     """
 
     pipeline: str
@@ -76,6 +78,7 @@ class CollectionWriter(Writer):
     topics: frozenset[str] = field(default=frozenset(), kw_only=True)
     tables: str | None = field(default=None, kw_only=True)
     is_trial: bool = field(default=False, kw_only=True)
+    in_flight: int = field(default=IN_FLIGHT, kw_only=True)
 
     def __getstate__(self) -> dict[str, Any]:
         # Without what was compiled: functions of other packages may not be pickled.
@@ -117,6 +120,10 @@ class CollectionWriter(Writer):
         """See ``Writer.trial``."""
         return replace(self, is_trial=True)
 
+    def beside(self) -> "CollectionWriter":
+        """See ``Writer.beside``."""
+        return replace(self, in_flight=IN_FLIGHT_BESIDE)
+
     def create_target(self) -> None:
         """Creates both tables, and refuses those that have rows: of another collection, or of this one."""
         self.target.create()
@@ -150,7 +157,7 @@ class CollectionWriter(Writer):
         self._refuse_other_tables()
         places = None if self.declared.envelope is EnvelopeName.APPEND else KeyPlaces(self.target, part)
         total, bad = self._nothing, None
-        with seldom_collecting(), self.target.writing(writing.lease.check) as rows:
+        with seldom_collecting(), self.target.writing(writing.lease.check, self.in_flight) as rows:
             for made in self._made(part, writing):
                 bad = made.bad
                 if places and (split := places.first_split(made.rows)):
