@@ -5,14 +5,14 @@ checked together before any of them is put into the queue.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tidemark.oplog.agent.ingest.counters import IngestCounters
-from tidemark.oplog.agent.ingest.queue import IngestQueue, QueuedOperation
 from tidemark.operations.errors import BadOperation
 from tidemark.operations.operation import ObjectOperation, encoded
 from tidemark.operations.reading import read_operation
+from tidemark.oplog.agent.ingest.counters import IngestCounters
+from tidemark.oplog.agent.ingest.queue import IngestQueue, QueuedOperation
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +28,27 @@ class BadLine:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class LineRead:
+    """A valid operation of a request, with its line's number and its record."""
+
+    number: int
+    operation: ObjectOperation
+    record: QueuedOperation
+
+
 @dataclass(slots=True)
 class SentOperations:
     """The operations of one request on their way to Kafka.
 
     Attributes:
-        lines: The numbers of their lines.
-        acknowledged: The numbers of those that Kafka has.
+        count: How many they are.
+        done: Resolved when it is known what became of each of them.
+        acknowledged: The numbers of the lines that Kafka has.
         failed: The reasons of those that are not known to be in the topic, by number.
-        done: Resolved when each of them is in one of these two.
     """
 
-    lines: Sequence[int]
+    count: int
     done: asyncio.Future[None]
     acknowledged: list[int] = field(default_factory=list)
     failed: dict[int, str] = field(default_factory=dict)
@@ -52,7 +61,7 @@ class SentOperations:
                 self.acknowledged.append(number)
             else:
                 self.failed[number] = reason
-            if len(self.acknowledged) + len(self.failed) == len(self.lines) and not self.done.done():
+            if len(self.acknowledged) + len(self.failed) == self.count and not self.done.done():
                 self.done.set_result(None)
 
         return report
@@ -79,28 +88,31 @@ class Intake:
         self.queue.put(QueuedOperation(operation.key, encoded(operation)))
 
     def read_lines(
-        self, lines: Sequence[tuple[int, bytes]], received: int
-    ) -> tuple[list[ObjectOperation], list[BadLine]]:
+        self, lines: Iterable[tuple[int, bytes]], received: int
+    ) -> tuple[list[LineRead], list[BadLine]]:
         """The operations of a request, or what is wrong with it. Bad ones are counted; good ones are not,
         before they are sent."""
-        good: list[ObjectOperation] = []
+        good: list[LineRead] = []
         bad: list[BadLine] = []
         for number, text in lines:
             try:
-                good.append(read_operation(text, received))
+                operation = read_operation(text, received)
             except BadOperation as error:
                 bad.append(BadLine(number, str(error)))
+            else:
+                record = QueuedOperation(operation.key, encoded(operation))
+                good.append(LineRead(number, operation, record))
         self.counters.received += len(bad)
         self.counters.error += len(bad)
         return good, bad
 
-    def send(self, numbers: Sequence[int], operations: Sequence[ObjectOperation]) -> SentOperations | None:
+    def send(self, lines: Sequence[LineRead]) -> SentOperations | None:
         """Put the operations of a request into the queue; None where it has no room for all of them."""
-        records = [(operation.key, encoded(operation)) for operation in operations]
-        if not self.queue.has_room(len(records), sum(len(key) + len(value) for key, value in records)):
+        if not self.queue.has_room(len(lines), sum(line.record.size for line in lines)):
             return None
-        sent = SentOperations(numbers, asyncio.get_running_loop().create_future())
-        self.counters.received += len(records)
-        for number, (key, value) in zip(numbers, records, strict=True):
-            self.queue.put(QueuedOperation(key, value, sent.reporter(number)))
+        sent = SentOperations(len(lines), asyncio.get_running_loop().create_future())
+        self.counters.received += len(lines)
+        for line in lines:
+            line.record.report = sent.reporter(line.number)
+            self.queue.put(line.record)
         return sent

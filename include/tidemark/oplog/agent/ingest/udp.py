@@ -1,7 +1,7 @@
 """Operations by UDP: one datagram, one JSON object. Nothing is answered, and no input stops the listener.
 
-A datagram that the kernel dropped because its buffer was full never reaches the agent. The kernel counts them,
-per socket, in ``/proc/net/udp``.
+A datagram that the kernel dropped because its buffer was full never reaches the agent. The kernel counts
+them, per socket, in ``/proc/net/udp``.
 """
 
 import asyncio
