@@ -20,6 +20,8 @@ WANTED_BUFFER = 4_000_000
 LARGEST_DATAGRAM = 65_536
 AT_ONCE = 256
 """Datagrams that are taken before the event loop serves others again."""
+LAST_ROUNDS = 100
+"""Rounds of taking what the kernel still has at the end: senders that go on do not keep the agent."""
 _FORCED_BUFFER = 33
 """``SO_RCVBUFFORCE``, which Python does not name: a privileged process may exceed the system's limit."""
 _NET = Path("/proc/net")
@@ -97,8 +99,9 @@ class UdpListener:
         self._loop.remove_reader(self._socket.fileno())
         self._drops = drops_of(self._inode) or 0
         self._loop = None
-        while self._receive(AT_ONCE):
-            continue
+        for _ in range(LAST_ROUNDS):
+            if not self._receive(AT_ONCE):
+                break
         self._socket.close()
 
     def _receive(self, most: int) -> bool:

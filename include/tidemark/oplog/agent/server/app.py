@@ -175,9 +175,7 @@ class AgentApp:
         return StreamRequest(
             last_event_id=head.first("last_event_id") if given is None else given,
             since=head.first("since"),
-            filter=OperationFilter.of(
-                names(head.query.get("types", ())), names(head.query.get("parents", ()))
-            ),
+            filter=OperationFilter.of(types, parents),
             limits=token.limits if token else EVERYTHING,
             ndjson=is_ndjson,
             expires_at=self._access.expires_at(token),
