@@ -115,7 +115,7 @@ class AgentProcess:
         }
 
     async def run(self, ready: Callable[[str], object]) -> None:
-        """Serve until ``stop`` or a signal. ``ready`` is called with the address when requests are answered.
+        """Serve until ``stop``. ``ready`` is called with the address when requests are answered.
 
         Raises ``AddressTaken`` before anything was started, and ``NotAcknowledged`` at the end.
         """
@@ -131,8 +131,6 @@ class AgentProcess:
             server = self._server()
             serving = asyncio.create_task(server.serve(sockets=[http]))
             watching = asyncio.create_task(self._topic.watch())
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, self.stop)
             await _either(self._until_started(server), serving)
             if not serving.done():
                 ready(_shown(http.getsockname()))
@@ -241,10 +239,13 @@ class _AgentServer(uvicorn.Server):
 
 
 def run_agent(process: Callable[[], AgentProcess], ready: Callable[[str], object]) -> None:
-    """Run an agent in an event loop of its own until it is asked to stop."""
+    """Run an agent in an event loop of its own until SIGTERM or SIGINT."""
 
     async def run() -> None:
-        await process().run(ready)
+        agent, loop = process(), asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, agent.stop)
+        await agent.run(ready)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(run())
