@@ -1,9 +1,11 @@
 """An operation: this object was inserted, updated or deleted. And its one encoding.
 
 Says nothing about the object's content: whose change it is, when, and below which parents. Reads no clock.
+
+Operations are made and encoded tens of thousands of times a second: ``Struct`` makes them several times as
+fast as a dataclass.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
@@ -19,8 +21,7 @@ class EventName(StrEnum):
     DELETE = "delete"
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectOperation:
+class ObjectOperation(msgspec.Struct, frozen=True, gc=False):
     """One operation.
 
     Attributes:
@@ -43,6 +44,16 @@ class ObjectOperation:
         return object_key(self.type, self.id)
 
 
+class _Value(msgspec.Struct, frozen=True, gc=False):
+    """The value of a record, in the order of its fields."""
+
+    event: EventName
+    timestamp: str
+    parents: tuple[str, ...]
+    type: str
+    id: str
+
+
 def object_key(type_: str, id_: str) -> bytes:
     """The key of an object's records. A type has no slash, so no two objects share a key."""
     return f"{type_}/{id_}".encode()
@@ -51,13 +62,13 @@ def object_key(type_: str, id_: str) -> bytes:
 def encoded(operation: ObjectOperation) -> bytes:
     """The value of its record."""
     return _encode(
-        {
-            "event": operation.event,
-            "timestamp": rfc3339(operation.timestamp),
-            "parents": operation.parents,
-            "type": operation.type,
-            "id": operation.id,
-        }
+        _Value(
+            operation.event,
+            rfc3339(operation.timestamp),
+            operation.parents,
+            operation.type,
+            operation.id,
+        )
     )
 
 

@@ -23,6 +23,7 @@ LEAVES = {
 }
 MAY_IMPORT = {
     "journal": {"errors"},
+    "operations": {"errors"},
     "cassandra": LEAVES,
     "kafka": LEAVES,
     "consensus": LEAVES | {"cassandra"},
@@ -115,6 +116,7 @@ PURE = {
         "tidemark.pipeline.transforms",
         "tidemark.errors",
     ),
+    "operations": ("tidemark.operations", "tidemark.errors"),
     "work/model": ("tidemark.work.model", "tidemark.errors"),
 }
 DECLARATIONS = {"declaration.py"}
