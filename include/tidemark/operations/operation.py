@@ -7,6 +7,7 @@ fast as a dataclass.
 """
 
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -57,6 +58,17 @@ class _Value(msgspec.Struct, frozen=True, gc=False):
 def object_key(type_: str, id_: str) -> bytes:
     """The key of an object's records. A type has no slash, so no two objects share a key."""
     return f"{type_}/{id_}".encode()
+
+
+def fields_of(operation: ObjectOperation) -> dict[str, Any]:
+    """The fields of its record's value."""
+    return {
+        "event": str(operation.event),
+        "timestamp": rfc3339(operation.timestamp),
+        "parents": list(operation.parents),
+        "type": operation.type,
+        "id": operation.id,
+    }
 
 
 def encoded(operation: ObjectOperation) -> bytes:

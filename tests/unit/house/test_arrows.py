@@ -43,10 +43,12 @@ MAY_IMPORT = {
         "delivery",
         "journal_tables",
         "collection",
+        "operations",
         "outputs",
     },
-    "collection": LEAVES | {"journal", "cassandra", "consensus", "pipeline", "log", "delivery", "outputs"},
-    "compaction": LEAVES | {"journal", "consensus", "pipeline", "log", "delivery"},
+    "collection": LEAVES
+    | {"journal", "cassandra", "consensus", "pipeline", "log", "delivery", "operations", "outputs"},
+    "compaction": LEAVES | {"journal", "consensus", "pipeline", "log", "delivery", "operations"},
     "verification": LEAVES
     | {
         "journal",
@@ -110,6 +112,7 @@ PURE = {
         "tidemark.cassandra.type_tree",
         "tidemark.cassandra.cells",
         "tidemark.journal.codec.json_text",
+        "tidemark.operations",
         "tidemark.outputs.model.digest",
         "tidemark.delivery.transforms",
         "tidemark.delivery.writing",
