@@ -1,0 +1,1 @@
+"""OpLog: agents that take and stream operations, clients that follow them, synchronisation with a dump."""
