@@ -37,7 +37,7 @@ class Backoff:
             at_least: What the answer asked for (``Retry-After``).
         """
         longest = max(LONGEST, self._first)
-        wait = min(self._first * 2 ** min(self.failures, 16), longest)
+        wait = min(self._first * float(1 << min(self.failures, 16)), longest)
         self.failures += 1
         asked = min(at_least, LONGEST_ASKED_FOR)
         return asked + wait * (0.5 + self._random.random() / 2)

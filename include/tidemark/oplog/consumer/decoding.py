@@ -102,7 +102,7 @@ def meaning(block: Block) -> Meaning:
 
 
 def event_id(block: Block) -> str | None:
-    """The id of a block, None where it has none. Raises ``StreamGarbled`` for one that cannot be sent back."""
+    """The id of a block, None where it has none. Raises ``StreamGarbled`` for one that no header can have."""
     if block.id is None:
         return None
     if len(block.id) > LONGEST_ID or not _ID.fullmatch(block.id):

@@ -62,6 +62,7 @@ class EventStreamParser:
                 self._begin_block()
                 if block.event or block.data is not None or block.id is not None or block.retry is not None:
                     yield block
+        _limit(self._rest_size)
 
     def _lines(self, chunk: bytes) -> list[bytes]:
         if self._ended_in_cr and chunk:  # a LF that follows belongs to the same line end
@@ -73,12 +74,10 @@ class EventStreamParser:
         first, *others = chunk.split(b"\n")
         self._rest.append(first)
         self._rest_size += len(first)
-        _limit(self._rest_size)
         if not others:
             return []
         lines = [b"".join(self._rest), *others[:-1]]
         self._rest, self._rest_size = [others[-1]], len(others[-1])
-        _limit(self._rest_size)
         if self._is_first:
             self._is_first = False
             lines[0] = lines[0].removeprefix(_BOM)

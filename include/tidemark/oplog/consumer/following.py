@@ -1,7 +1,8 @@
 """Following a stream over its connections: what to ask for, what its bytes mean, when to connect again.
 
-Does no input or output and reads no clock: ``OpLog`` and ``AsyncOpLog`` move the bytes. A connection that ends
-continues after the newest item that was handed out, whether it is done or not, because this process has it.
+Does no input or output and reads no clock: ``OpLog`` and ``AsyncOpLog`` move the bytes. After a connection
+has ended, the next one continues after the newest item that was handed out, whether it is done or not: this
+process still has it.
 """
 
 from collections import deque

@@ -1,7 +1,8 @@
 """What was handed out and is not done, in the order of the stream, and the position that follows from it.
 
 The position is the id before the oldest item that is not done: a restart there hands out again everything
-that is not done, and what came after it. It never passes an item because a later one was done first. Thread-safe.
+that is not done, and what came after it. It never passes an item because a later one was done first.
+Thread-safe.
 """
 
 import itertools
@@ -74,7 +75,7 @@ class InFlight:
         """One more item, behind all others; without an id it moves no position. Returns its number."""
         with self._lock:
             number = next(_NUMBERS)
-            # In this order: an exception of a signal handler in between leaves the position behind, not ahead.
+            # In this order: an exception of a signal handler in between leaves the position behind.
             self._waiting[number] = self._last
             if event_id is not None:
                 self._last = Position(event_id)

@@ -1,0 +1,141 @@
+"""Whatever happens between agent and consumer, the consumer's copy ends up equal to the source.
+
+A model of everything around the consumer: operations, cuts at any byte, crashes, retention that passes its
+position, items done in any order that keeps those of one object in order.
+"""
+
+import tempfile
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.support.model_agent import ModelAgent, state_of
+
+from tidemark.oplog.consumer.backoff import Backoff
+from tidemark.oplog.consumer.following import Following, FollowingRules
+from tidemark.oplog.consumer.in_flight import InFlight, Position
+from tidemark.oplog.consumer.items import OpLogItem, OpLogOperation, OpLogReset
+from tidemark.oplog.consumer.position_keeper import PositionKeeper
+from tidemark.oplog.consumer.request import StreamAddress
+from tidemark.oplog.consumer.state_file import StateFile
+
+pytestmark = pytest.mark.unit
+
+STREAM = {"content-type": "text/event-stream"}
+NAMES = st.sampled_from("abcd")
+
+
+class ConsumerOfAModel(RuleBasedStateMachine):
+    """A consumer with a state file and a durable copy of its own, and the agent that it follows."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.agent = ModelAgent()
+        self.copy: set[str] = {"left over from before"}
+        self.open()
+
+    def open(self) -> None:
+        file = StateFile.open(Path(self.folder.name) / "position")
+        saved = file.load()
+        start = saved or Position("0")
+        self.in_flight = InFlight(start, 1_000)
+        self.keeper = PositionKeeper(self.in_flight, file, saved)
+        self.file = file
+        address = StreamAddress.of("http://agent/", None, None, None, None)
+        rules = FollowingRules(allow_replication=True, attempts=None)
+        self.following = Following(address, rules, start, self.in_flight, Backoff(Random(1)))
+        self.handed_out: list[OpLogItem] = []
+        self.stream = b""
+
+    @rule(event=st.sampled_from(["insert", "update", "delete"]), name=NAMES)
+    def the_source_changes(self, event: str, name: str) -> None:
+        self.agent.log.append((event, name))
+
+    @rule(size=st.integers(1, 400))
+    def bytes_arrive(self, size: int) -> None:
+        if not self.following.is_connected:
+            asked = self.following.connecting().get("Last-Event-ID")
+            self.following.answered(200, STREAM)
+            self.stream = self.agent.stream(asked)
+        self.following.received(self.stream[:size])
+        self.stream = self.stream[size:]
+
+    @rule(most=st.integers(1, 5))
+    def items_are_handed_out(self, most: int) -> None:
+        for _ in range(most):
+            item = self.following.next_item()
+            if isinstance(item, OpLogReset):
+                self.keeper.save_now()
+                self.handed_out.clear()  # a consumer leaves what it has in its hands when it empties its copy
+            if item is not None:
+                self.handed_out.append(item)
+
+    @precondition(lambda self: self.handed_out)
+    @rule(choice=st.integers(0, 20), report=st.booleans())
+    def one_is_handled(self, choice: int, report: bool) -> None:
+        first_of_each = {}
+        for item in self.handed_out:
+            if isinstance(item, OpLogReset):
+                if not first_of_each:
+                    first_of_each["reset"] = item
+                break
+            first_of_each.setdefault(item.key if isinstance(item, OpLogOperation) else "live", item)
+        item = list(first_of_each.values())[choice % len(first_of_each)]
+        self.handle(item)
+        if report:  # otherwise it crashes, or reports later, between the two
+            self.handed_out.remove(item)
+            self.in_flight.done(item.number)
+
+    def handle(self, item: OpLogItem) -> None:
+        if isinstance(item, OpLogReset):
+            self.copy.clear()
+        elif isinstance(item, OpLogOperation):
+            (self.copy.discard if item.event == "delete" else self.copy.add)(item.id)
+
+    @rule()
+    def the_position_is_saved(self) -> None:
+        self.keeper.save_now()
+
+    @rule()
+    def the_connection_is_cut(self) -> None:
+        if self.following.is_connected and self.following.next_item() is None:
+            self.following.lost("cut")
+        else:
+            self.crash()
+
+    @rule()
+    def crash(self) -> None:
+        self.file.close()
+        self.open()
+
+    @rule()
+    def retention_passes(self) -> None:
+        self.agent.kept = len(self.agent.log)
+
+    @invariant()
+    def the_position_is_not_ahead_of_what_is_done(self) -> None:
+        ids = [item.event_id for item in self.handed_out if isinstance(item, OpLogOperation)]
+        position = self.in_flight.position.event_id
+        if ids and ids[0].startswith("o1.") and position and position.startswith("o1."):
+            assert int(position[3:]) < int(ids[0][3:])
+
+    def teardown(self) -> None:
+        if hasattr(self, "agent"):
+            self.crash()
+            for _ in range(3):
+                self.bytes_arrive(1 << 30)
+                while (item := self.following.next_item()) is not None:
+                    self.handle(item)
+                    self.in_flight.done(item.number)
+                self.following.lost("to read what is new")
+            self.file.close()
+            self.folder.cleanup()
+            assert self.copy == state_of(self.agent.log)
+
+
+TestConsumerOfAModel = ConsumerOfAModel.TestCase
+TestConsumerOfAModel.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
