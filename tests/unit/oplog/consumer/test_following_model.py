@@ -26,15 +26,18 @@ pytestmark = pytest.mark.unit
 
 STREAM = {"content-type": "text/event-stream"}
 NAMES = st.sampled_from("abcd")
+EVENTS = st.sampled_from(["insert", "update", "delete"])
+SIZES = st.integers(1, 150) | st.just(10_000)
+"""Of what arrives at once: an event has about 130 bytes."""
 
 
 class ConsumerOfAModel(RuleBasedStateMachine):
     """A consumer with a state file and a durable copy of its own, and the agent that it follows."""
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(log=st.lists(st.tuples(EVENTS, NAMES), min_size=1, max_size=6))
+    def begin(self, log: list[tuple[str, str]]) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        self.agent = ModelAgent()
+        self.agent = ModelAgent(log)
         self.copy: set[str] = {"left over from before"}
         self.open()
 
@@ -51,11 +54,11 @@ class ConsumerOfAModel(RuleBasedStateMachine):
         self.handed_out: list[OpLogItem] = []
         self.stream = b""
 
-    @rule(event=st.sampled_from(["insert", "update", "delete"]), name=NAMES)
+    @rule(event=EVENTS, name=NAMES)
     def the_source_changes(self, event: str, name: str) -> None:
         self.agent.log.append((event, name))
 
-    @rule(size=st.integers(1, 400))
+    @rule(size=SIZES)
     def bytes_arrive(self, size: int) -> None:
         if not self.following.is_connected:
             asked = self.following.connecting().get("Last-Event-ID")
@@ -108,6 +111,11 @@ class ConsumerOfAModel(RuleBasedStateMachine):
             self.crash()
 
     @rule()
+    def save_and_crash(self) -> None:
+        self.keeper.save_now()
+        self.crash()
+
+    @rule()
     def crash(self) -> None:
         self.file.close()
         self.open()
@@ -115,6 +123,10 @@ class ConsumerOfAModel(RuleBasedStateMachine):
     @rule()
     def retention_passes(self) -> None:
         self.agent.kept = len(self.agent.log)
+
+    @rule()
+    def another_agent_knows_everything(self) -> None:
+        self.agent.kept = 0
 
     @invariant()
     def the_position_is_not_ahead_of_what_is_done(self) -> None:
@@ -138,4 +150,4 @@ class ConsumerOfAModel(RuleBasedStateMachine):
 
 
 TestConsumerOfAModel = ConsumerOfAModel.TestCase
-TestConsumerOfAModel.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestConsumerOfAModel.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
