@@ -58,14 +58,15 @@ class ConsumerOfAModel(RuleBasedStateMachine):
     def the_source_changes(self, event: str, name: str) -> None:
         self.agent.log.append((event, name))
 
-    @rule(size=SIZES)
-    def bytes_arrive(self, size: int) -> None:
+    @rule(size=SIZES, most=st.sampled_from([0, 1, 2, 30]))
+    def bytes_arrive(self, size: int, most: int) -> None:
         if not self.following.is_connected:
             asked = self.following.connecting().get("Last-Event-ID")
             self.following.answered(200, STREAM)
             self.stream = self.agent.stream(asked)
         self.following.received(self.stream[:size])
         self.stream = self.stream[size:]
+        self.items_are_handed_out(most)
 
     @rule(most=st.integers(1, 5))
     def items_are_handed_out(self, most: int) -> None:
@@ -73,25 +74,30 @@ class ConsumerOfAModel(RuleBasedStateMachine):
             item = self.following.next_item()
             if isinstance(item, OpLogReset):
                 self.keeper.save_now()
-                self.handed_out.clear()  # a consumer leaves what it has in its hands when it empties its copy
+                self.handed_out.clear()  # a consumer drops what it has in its hands when it empties its copy
             if item is not None:
                 self.handed_out.append(item)
 
     @precondition(lambda self: self.handed_out)
-    @rule(choice=st.integers(0, 20), report=st.booleans())
-    def one_is_handled(self, choice: int, report: bool) -> None:
-        first_of_each = {}
+    @rule(choices=st.lists(st.integers(0, 20), min_size=1, max_size=8), report=st.booleans())
+    def some_are_handled(self, choices: list[int], report: bool) -> None:
+        for choice in choices:
+            possible = self.possible()
+            if possible:
+                item = possible[choice % len(possible)]
+                self.handle(item)
+                if report:  # otherwise it crashes, or reports later, between the two
+                    self.handed_out.remove(item)
+                    self.in_flight.done(item.number)
+
+    def possible(self) -> list[OpLogItem]:
+        """What may be handled next: the oldest of each object; a reset before all that follows it."""
+        first_of_each: dict[str, OpLogItem] = {}
         for item in self.handed_out:
             if isinstance(item, OpLogReset):
-                if not first_of_each:
-                    first_of_each["reset"] = item
-                break
+                return list(first_of_each.values()) or [item]
             first_of_each.setdefault(item.key if isinstance(item, OpLogOperation) else "live", item)
-        item = list(first_of_each.values())[choice % len(first_of_each)]
-        self.handle(item)
-        if report:  # otherwise it crashes, or reports later, between the two
-            self.handed_out.remove(item)
-            self.in_flight.done(item.number)
+        return list(first_of_each.values())
 
     def handle(self, item: OpLogItem) -> None:
         if isinstance(item, OpLogReset):
@@ -105,10 +111,9 @@ class ConsumerOfAModel(RuleBasedStateMachine):
 
     @rule()
     def the_connection_is_cut(self) -> None:
-        if self.following.is_connected and self.following.next_item() is None:
+        self.items_are_handed_out(30)  # what has arrived is not cut off any more
+        if self.following.is_connected:
             self.following.lost("cut")
-        else:
-            self.crash()
 
     @rule()
     def save_and_crash(self) -> None:
@@ -139,7 +144,7 @@ class ConsumerOfAModel(RuleBasedStateMachine):
         if hasattr(self, "agent"):
             self.crash()
             for _ in range(3):
-                self.bytes_arrive(1 << 30)
+                self.bytes_arrive(1 << 30, 0)
                 while (item := self.following.next_item()) is not None:
                     self.handle(item)
                     self.in_flight.done(item.number)
