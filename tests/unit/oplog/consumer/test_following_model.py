@@ -125,9 +125,12 @@ class ConsumerOfAModel(RuleBasedStateMachine):
         self.file.close()
         self.open()
 
-    @rule()
-    def retention_passes(self) -> None:
+    @rule(arrived=st.booleans())
+    def retention_passes(self, arrived: bool) -> None:
         self.agent.kept = len(self.agent.log)
+        if arrived:
+            self.the_connection_is_cut()
+            self.bytes_arrive(10_000, 30)
 
     @rule()
     def another_agent_knows_everything(self) -> None:
