@@ -158,4 +158,4 @@ class ConsumerOfAModel(RuleBasedStateMachine):
 
 
 TestConsumerOfAModel = ConsumerOfAModel.TestCase
-TestConsumerOfAModel.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+TestConsumerOfAModel.settings = settings(max_examples=300, stateful_step_count=50, deadline=None)
