@@ -148,7 +148,7 @@ class Rebuilt:
 
     def _started(self, run: str, further: list[str]) -> "subprocess.Popen[bytes]":
         settings = Settings.read()
-        path = self.root / "connections.json"
+        path = self.root / f"{self.name}-{run}-connections.json"
         self.connections.write(path)
         jars = ",".join(str(jar) for jar in ensure_jars(settings, only="spark").spark)
         options = ["--master", "local[2]", "--jars", jars]

@@ -1,1 +1,1 @@
-"""OpLog: agents that take and stream operations, clients that follow them, synchronisation with a dump."""
+"""OpLog: operations on objects, taken in by agents, streamed to consumers and synchronised with dumps."""
