@@ -3,6 +3,8 @@
 Random, because all consumers of an agent lose it at the same moment, and should not all come back at once.
 """
 
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from random import Random
 
 FIRST = 1.0
@@ -41,3 +43,17 @@ class Backoff:
         self.failures += 1
         asked = min(at_least, LONGEST_ASKED_FOR)
         return asked + wait * (0.5 + self._random.random() / 2)
+
+
+def seconds_to_wait(value: str | None) -> float:
+    """What a header ``Retry-After`` asks for; 0 where there is none, or none that makes sense."""
+    if value is None:
+        return 0.0
+    if value.strip().isdigit():
+        return float(min(int(value.strip()[:9]), 86_400))
+    try:
+        until = parsedate_to_datetime(value)
+    except ValueError:
+        return 0.0
+    aware = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return max(0.0, (aware - datetime.now(UTC)).total_seconds())

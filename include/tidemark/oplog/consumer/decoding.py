@@ -15,7 +15,8 @@ from tidemark.oplog.consumer.errors import StreamGarbled
 from tidemark.oplog.consumer.event_stream import Block
 from tidemark.oplog.consumer.items import OpLogEvent
 
-LONGEST_ID = 8_192
+LONGEST_ID = 16_384
+"""The most characters of an id: an agent reads no longer one."""
 _ID = re.compile(rb"[\x21-\x7e]+")
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 
 import httpx
 
+from tidemark.oplog.consumer.backoff import seconds_to_wait
 from tidemark.oplog.consumer.errors import BadOpLogOption, StreamDenied, StreamRefused
 
 _LATER = {408, 425, 429}
@@ -105,7 +105,7 @@ def judged(shown: str, status: int, headers: Mapping[str, str], excerpt: bytes) 
     if status in (401, 403):
         raise StreamDenied(shown, status, reason)
     if status in _LATER or status >= 500:
-        return TryLater(f"it answered {status}: {reason}", _retry_after(headers.get("retry-after")))
+        return TryLater(f"it answered {status}: {reason}", seconds_to_wait(headers.get("retry-after")))
     if 300 <= status < 400:
         reason = "it redirects; give the address that it redirects to"
     raise StreamRefused(shown, status, reason)
@@ -132,19 +132,6 @@ def _time(since: datetime | int | None) -> str | None:
     if not 0 <= since < 10**13:
         raise BadOpLogOption("since", "is not a time in ms since 1970, of 13 digits at most")
     return str(since)
-
-
-def _retry_after(value: str | None) -> float:
-    if value is None:
-        return 0.0
-    if value.strip().isdigit():
-        return float(min(int(value.strip()[:9]), 86_400))
-    try:
-        until = parsedate_to_datetime(value)
-    except ValueError:
-        return 0.0
-    aware = until if until.tzinfo else until.replace(tzinfo=UTC)
-    return max(0.0, (aware - datetime.now(UTC)).total_seconds())
 
 
 def _printable(excerpt: bytes) -> str:

@@ -46,7 +46,7 @@ def test_an_empty_file_is_an_error(tmp_path, content):
         b"o1\nreset\nreset\n",
         b"\x00\x00\x00\x00\n",
         "é\n".encode(),
-        b"x" * 20_000 + b"\n",
+        b"x" * 40_000 + b"\n",
         b"\no1\n",
     ],
 )
