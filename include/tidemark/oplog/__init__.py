@@ -1,1 +1,1 @@
-"""OpLog: operations on objects, taken in by agents, streamed to consumers and synchronised with dumps."""
+"""OpLog: agents that take operations in and stream them out, their consumers, and synchronisation."""

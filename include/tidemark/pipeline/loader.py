@@ -55,10 +55,8 @@ def conflicts(pipeline: Pipeline, earlier: Iterable[tuple[Path, Pipeline]]) -> I
             yield Finding(("name",), f"`name` is `{other.name}`, which {file} has already. {_OWN}")
         yield from _same_targets(pipeline, other, file)
         if pipeline.agent and other.agent and pipeline.agent.address == other.agent.address:
-            where = f"`agent.listen` is `{pipeline.agent.listen}`, where the agent of {file} listens already"
-            yield Finding(
-                ("agent", "listen"), f"{listens}, where the agent of {file} listens already. {_OWN}"
-            )
+            where = f"`agent.listen` is `{pipeline.agent.listen}`, where the agent of {file} listens"
+            yield Finding(("agent", "listen"), f"{where}. {_OWN}")
         for place, path in pipeline.locations:
             for other_place, taken in other.locations:
                 if checks.overlap(path, taken):

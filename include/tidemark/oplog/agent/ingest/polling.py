@@ -9,7 +9,7 @@ import asyncio
 from tidemark.oplog.agent.ingest.queue import IngestQueue
 
 SHORTEST = 0.002
-LONGEST = 0.1
+LONGEST = 0.05
 
 
 class QueuePolling:

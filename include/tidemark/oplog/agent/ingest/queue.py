@@ -1,14 +1,15 @@
-"""The queue between those who send operations and Kafka: bounded in number and bytes, in the order of arrival.
+"""The queue between senders and Kafka: bounded in number and bytes, in the order of arrival.
 
-Records of one object keep their order, also when a broken producer is replaced. The queue never waits and never
-blocks: its owner calls ``poll`` from time to time while the queue is busy. What is in it is lost when the
-process ends, so nothing in it has been acknowledged to a sender.
+Records of one object keep their order, also when a broken producer is replaced. The queue never waits and
+never blocks: its owner calls ``poll`` from time to time while the queue is busy. What is in it is lost when
+the process ends, so nothing in it has been acknowledged to a sender.
 """
 
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -159,11 +160,10 @@ class IngestQueue:
                 return
             operation = self._waiting.popleft()
             self._in_flight[operation] = None
+            done = partial(self._done, operation)
             try:
                 partition = self.partition_of(operation.key)
-                taken = self._producer.send(
-                    partition, operation.key, operation.value, lambda failure, sent=operation: self._done(sent, failure)
-                )
+                taken = self._producer.send(partition, operation.key, operation.value, done)
             except KafkaFailure as failure:
                 self._done(operation, failure)
                 continue

@@ -1,0 +1,86 @@
+"""Errors of an agent: those that keep it from starting."""
+
+from tidemark.errors import TidemarkError, with_fields
+
+
+class OpLogError(TidemarkError):
+    """A problem of an OpLog agent. The base class of its errors."""
+
+
+@with_fields
+class NoAgent(OpLogError):
+    """A pipeline has no agent."""
+
+    pipeline: str
+
+    text = (
+        "{pipeline} has no agent: its file has no section `agent`. Nothing was started. Add `agent: {{}}` to "
+        "a pipeline with `format: oplog`."
+    )
+
+
+@with_fields
+class AddressTaken(OpLogError):
+    """An agent cannot listen where it should."""
+
+    pipeline: str
+    address: str
+    reason: str
+
+    text = (
+        "{pipeline}: the agent cannot listen on {address} ({reason}). Nothing was started. Stop the process "
+        "that listens there, or give another address with --listen."
+    )
+
+
+@with_fields
+class OpenToAll(OpLogError):
+    """An agent would be reachable for other machines without tokens."""
+
+    pipeline: str
+    address: str
+
+    text = (
+        "{pipeline}: other machines reach {address}, but the agent has no tokens. Nothing was started. Name "
+        "a connection with tokens in `agent.tokens`, or listen on 127.0.0.1."
+    )
+
+
+@with_fields
+class TopicUnusable(OpLogError):
+    """The topic of an agent is not as it was recorded."""
+
+    needs_person = True
+
+    pipeline: str
+    topic: str
+    problem: str
+
+    text = (
+        "{pipeline}: topic {topic} {problem}. Operations are not accepted. Look at the gate of the log: "
+        "tidemark log show {pipeline}"
+    )
+
+
+@with_fields
+class NotAcknowledged(OpLogError):
+    """An agent was stopped with operations that Kafka had not acknowledged."""
+
+    pipeline: str
+    count: int
+
+    text = (
+        "{pipeline}: the agent was stopped, and {count} operations were not acknowledged by Kafka. Senders "
+        "by HTTP were told so; those by UDP are lost, unless they are in the topic. Synchronise with a dump "
+        "to repair the difference."
+    )
+
+
+@with_fields
+class AgentSilent(OpLogError):
+    """An agent does not answer, or not as an agent does."""
+
+    url: str
+    reason: str
+
+    text = "No agent answers at {url} ({reason}). Start one: tidemark oplog serve PIPELINE"
