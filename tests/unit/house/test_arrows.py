@@ -90,6 +90,8 @@ MAY_IMPORT = {
         "client",
     },
     "work": LEAVES | {"cassandra", "kafka", "consensus", "pipeline"},
+    "operations": LEAVES,
+    "oplog": LEAVES | {"client", "collection", "log", "kafka", "pipeline", "operations"},
 }
 CORE = set(MAY_IMPORT)
 MAY_IMPORT["app"] = LEAVES | CORE
@@ -121,6 +123,7 @@ PURE = {
     ),
     "operations": ("tidemark.operations", "tidemark.errors"),
     "work/model": ("tidemark.work.model", "tidemark.errors"),
+    "oplog/consumer": ("tidemark.oplog.consumer", "tidemark.faults", "tidemark.errors"),
 }
 DECLARATIONS = {"declaration.py"}
 """Modules that pydantic checks: they share their rules with pipeline files."""
