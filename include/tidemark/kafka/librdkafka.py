@@ -40,11 +40,6 @@ class Complaints:
     def __init__(self) -> None:
         self._last: str | None = None
 
-    @property
-    def last(self) -> str | None:
-        """The error's text."""
-        return self._last
-
     def note(self, error: KafkaError) -> None:
         """The client's ``error_cb``."""
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # less specific than the error before it

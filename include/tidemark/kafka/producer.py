@@ -293,11 +293,6 @@ class PolledProducer:
         """Report what has been acknowledged or has failed since, without waiting."""
         self._producer.poll(0)
 
-    @property
-    def complaint(self) -> str | None:
-        """The last error that the client reported in the background."""
-        return self._complaints.last
-
     def abandon(self) -> None:
         """Report every record under way as failed, and disconnect. Such records may be in the topic."""
         self._producer.purge()

@@ -17,6 +17,8 @@ from pydantic import ValidationError
 
 from tidemark.errors import did_you_mean
 from tidemark.pipeline import checks
+from tidemark.pipeline.files.refusals import explain
+from tidemark.pipeline.files.yaml import NotYaml, YamlDocument, read_mapping
 from tidemark.pipeline.model import KafkaSource, Pipeline
 from tidemark.pipeline.problems import (
     FileProblem,
@@ -27,8 +29,6 @@ from tidemark.pipeline.problems import (
     dotted,
     quoted,
 )
-from tidemark.pipeline.refusals import explain
-from tidemark.pipeline.yaml import NotYaml, YamlDocument, read_mapping
 from tidemark.settings import Settings
 
 __all__ = [

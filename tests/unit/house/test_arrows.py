@@ -90,13 +90,12 @@ MAY_IMPORT = {
         "client",
     },
     "work": LEAVES | {"cassandra", "kafka", "consensus", "pipeline"},
-    "operations": LEAVES,
     "oplog": LEAVES | {"client", "collection", "log", "kafka", "pipeline", "operations"},
 }
 CORE = set(MAY_IMPORT)
 MAY_IMPORT["app"] = LEAVES | CORE
 MAY_IMPORT["spark"] = LEAVES | CORE | {"app"}
-MAY_IMPORT["embedded"] = LEAVES | {"cassandra", "kafka"}
+MAY_IMPORT["embedded"] = LEAVES | {"cassandra", "kafka", "pipeline"}
 MAY_IMPORT["cli"] = LEAVES | CORE | {"app", "spark", "embedded"}
 
 PURE = {

@@ -1,4 +1,4 @@
-"""``tidemark oplog``: operations by hand: send them to an agent, follow its stream.
+"""``tidemark oplog``: operations by hand, and the agent: send, follow, serve, look.
 
 Each command is a module of its own; this one only lists them.
 """
@@ -6,8 +6,12 @@ Each command is a module of its own; this one only lists them.
 import typer
 
 from tidemark.cli.oplog.send import send
+from tidemark.cli.oplog.serve import serve
+from tidemark.cli.oplog.status import status
 from tidemark.cli.oplog.tail import tail
 
-app = typer.Typer(help="Operations on objects.", no_args_is_help=True)
+app = typer.Typer(help="Operations on objects: send, follow, serve.", no_args_is_help=True)
 app.command()(send)
 app.command()(tail)
+app.command()(serve)
+app.command()(status)

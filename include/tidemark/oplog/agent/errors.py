@@ -3,12 +3,12 @@
 from tidemark.errors import TidemarkError, with_fields
 
 
-class OpLogError(TidemarkError):
+class AgentError(TidemarkError):
     """A problem of an OpLog agent. The base class of its errors."""
 
 
 @with_fields
-class NoAgent(OpLogError):
+class NoAgent(AgentError):
     """A pipeline has no agent."""
 
     pipeline: str
@@ -20,7 +20,16 @@ class NoAgent(OpLogError):
 
 
 @with_fields
-class AddressTaken(OpLogError):
+class BadAgentSetting(AgentError):
+    """An option or an environment variable of an agent has an invalid value. The value is not repeated."""
+
+    problem: str
+
+    text = "The agent was not started: {problem}"
+
+
+@with_fields
+class AddressTaken(AgentError):
     """An agent cannot listen where it should."""
 
     pipeline: str
@@ -34,7 +43,7 @@ class AddressTaken(OpLogError):
 
 
 @with_fields
-class OpenToAll(OpLogError):
+class OpenToAll(AgentError):
     """An agent would be reachable for other machines without tokens."""
 
     pipeline: str
@@ -47,7 +56,7 @@ class OpenToAll(OpLogError):
 
 
 @with_fields
-class TopicUnusable(OpLogError):
+class TopicUnusable(AgentError):
     """The topic of an agent is not as it was recorded."""
 
     needs_person = True
@@ -63,7 +72,7 @@ class TopicUnusable(OpLogError):
 
 
 @with_fields
-class NotAcknowledged(OpLogError):
+class OperationsLost(AgentError):
     """An agent was stopped with operations that Kafka had not acknowledged."""
 
     pipeline: str
@@ -77,7 +86,7 @@ class NotAcknowledged(OpLogError):
 
 
 @with_fields
-class AgentSilent(OpLogError):
+class AgentSilent(AgentError):
     """An agent does not answer, or not as an agent does."""
 
     url: str

@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+
 from tidemark.connections import KafkaConnection
-from tidemark.oplog.agent.errors import OpenToAll
-from tidemark.oplog.agent.server.tokens import AgentToken
+from tidemark.oplog.agent.errors import BadAgentSetting, OpenToAll
+from tidemark.oplog.agent.server.tokens import TOKEN_SHAPE, AgentToken, TokenRole, digest_of, is_token
 from tidemark.pipeline.agent import AgentDeclaration, is_loopback
+from tidemark.pipeline.files.refusals import explain
 
 
 @dataclass(frozen=True)
@@ -35,23 +38,44 @@ class AgentSettings:
             raise OpenToAll(self.pipeline, self.declared.listen)
 
 
-PIPELINE, LISTEN, TOKENS, OBJECT_URL, QUEUE, UDP = (
-    f"OPLOGD_{name}" for name in ("PIPELINE", "LISTEN", "TOKENS", "OBJECT_URL", "MAX_QUEUED_EVENTS", "UDP")
-)
-PASSWORD, INGEST_PASSWORD = "OPLOGD_PASSWORD", "OPLOGD_INGEST_PASSWORD"
-"""The original's two passwords, as tokens: of a reader, and of a sender."""
+PIPELINE = "OPLOGD_PIPELINE"
+"""The environment variable with the pipeline, for commands that name none."""
+VARIABLES = {
+    "listen": "OPLOGD_LISTEN",
+    "udp": "OPLOGD_UDP",
+    "queue": "OPLOGD_MAX_QUEUED_EVENTS",
+    "tokens": "OPLOGD_TOKENS",
+    "object_url": "OPLOGD_OBJECT_URL",
+}
+"""Keys of the section ``agent`` that environment variables set."""
+PASSWORDS = {"OPLOGD_PASSWORD": TokenRole.READER, "OPLOGD_INGEST_PASSWORD": TokenRole.SENDER}
+"""The original's two passwords, as tokens."""
 
 
-def changed(declared: AgentDeclaration, changes: Mapping[str, object]) -> AgentDeclaration:
-    """A declaration with some keys changed, checked as a file's would be; None changes nothing."""
-    given = {key: value for key, value in changes.items() if value is not None}
+def changed(
+    declared: AgentDeclaration, environ: Mapping[str, str], options: Mapping[str, object]
+) -> AgentDeclaration:
+    """A declaration with some keys changed: options go before the environment, which goes before the file.
+
+    Raises ``BadAgentSetting`` for what a file could not have either. An option that is None changes nothing.
+    """
+    given: dict[str, object] = {key: environ[name] for key, name in VARIABLES.items() if environ.get(name)}
+    given |= {key: value for key, value in options.items() if value is not None}
+    if (queue := str(given.get("queue", ""))).isdecimal():
+        given["queue"] = int(queue)
     kept = {key: getattr(declared, key) for key in declared.model_fields_set}
-    return AgentDeclaration.model_validate({**kept, **given})
+    try:
+        return AgentDeclaration.model_validate({**kept, **given})
+    except ValidationError as error:
+        raise BadAgentSetting(" ".join(one.text for one in explain(error, AgentDeclaration))) from None
 
 
-def environment_changes(environ: Mapping[str, str]) -> dict[str, object]:
-    """The keys of the section ``agent`` that environment variables set."""
-    keys = {"listen": LISTEN, "tokens": TOKENS, "object_url": OBJECT_URL, "queue": QUEUE, "udp": UDP}
-    found: dict[str, object] = {key: environ[name] for key, name in keys.items() if environ.get(name)}
-    queue = str(found.get("queue", ""))
-    return found | ({"queue": int(queue)} if queue.isdecimal() else {})
+def password_tokens(environ: Mapping[str, str]) -> list[AgentToken]:
+    """The tokens of ``PASSWORDS``. Raises ``BadAgentSetting``."""
+    found = []
+    for name, role in PASSWORDS.items():
+        if text := environ.get(name):
+            if not is_token(text):
+                raise BadAgentSetting(f"{name} is not {TOKEN_SHAPE}.")
+            found.append(AgentToken(name, digest_of(text), frozenset({role})))
+    return found

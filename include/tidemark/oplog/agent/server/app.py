@@ -12,6 +12,7 @@
 and answered with 500; it ends neither the agent nor another request.
 """
 
+import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -101,8 +102,9 @@ class AgentApp:
             answer = refusal(400, f"The query of the request cannot be read: {bad}.")
         except ClientGone:
             return
-        except Exception:
-            events.exception("request failed", method=scope["method"], path=scope["path"])
+        except Exception as error:
+            events.error("request failed", path=scope["path"], error=f"{type(error).__name__}: {error}")
+            traceback.print_exception(error)
             answer = refusal(500, "The agent failed to answer. Its log says why.", CLOSE)
             with suppress(RuntimeError):  # the answer had begun: uvicorn closes the connection
                 await answer.send(counted)

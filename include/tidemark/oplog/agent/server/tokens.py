@@ -26,6 +26,7 @@ from tidemark.operations.times import milliseconds
 NO_LIMITS = OperationFilter()
 SHORTEST = 8
 """Characters of a token; shorter ones can be guessed."""
+TOKEN_SHAPE = f"a text of {SHORTEST} or more printable ASCII characters"
 _KEYS = {"token", "types", "parents", "expires"}
 
 
@@ -118,10 +119,15 @@ def _token(name: str, place: str, owner: str, role: TokenRole, entry: Any) -> Ag
     return AgentToken(owner, digest, frozenset({role}), limits, _time(name, f"{place}.expires", expires))
 
 
+def is_token(text: Any) -> bool:
+    """Whether a text can be a token."""
+    return isinstance(text, str) and len(text) >= SHORTEST and text.isascii() and text.isprintable()
+
+
 def _checked(name: str, place: str, token: Any) -> str:
-    if not isinstance(token, str) or len(token) < SHORTEST or not token.isascii() or not token.isprintable():
-        raise BadConnection(name, f"{place} is not a text of {SHORTEST} or more printable ASCII characters.")
-    return token
+    if not is_token(token):
+        raise BadConnection(name, f"{place} is not {TOKEN_SHAPE}.")
+    return str(token)
 
 
 def _texts(name: str, place: str, given: Any) -> list[str]:
