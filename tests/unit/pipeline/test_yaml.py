@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tidemark.pipeline import yaml as document
+from tidemark.pipeline.files import yaml as document
 from tidemark.pipeline.files.yaml import MOST_BYTES, MOST_VALUES
 from tidemark.pipeline.loader import PipelineRefused, find_pipeline, load_pipelines
 from tidemark.settings import Settings

@@ -44,12 +44,12 @@ def read_status(url: str, token: str | None) -> dict[str, Any]:
 
 def _shown(value: Any) -> str:
     match value:
-        case None | [] | {}:
+        case None:
             return "–"
         case dict():
-            return ", ".join(f"{key}: {one}" for key, one in value.items())
+            return ", ".join(f"{key}: {one}" for key, one in value.items()) or "–"
         case list():
-            return "; ".join(map(str, value))
+            return "; ".join(map(str, value)) or "–"
         case bool():
             return "yes" if value else "no"
         case int():

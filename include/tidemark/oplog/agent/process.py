@@ -123,19 +123,21 @@ class AgentProcess:
         with self._sockets() as (http, datagrams):
             _allow_files(self._settings.declared.limits.connections)
             polling = QueuePolling(self._queue, loop)
+            if self._streams is not None:
+                await self._streams.start()
             if datagrams is not None:
                 self._udp = UdpListener(datagrams, self._intake.take_datagram)
                 self._udp.start(loop)
-            if self._streams is not None:
-                await self._streams.start()
             server = self._server()
             serving = asyncio.create_task(server.serve(sockets=[http]))
             watching = asyncio.create_task(self._topic.watch())
-            await _either(self._until_started(server), serving)
-            if not serving.done():
-                ready(_shown(http.getsockname()))
-                await _either(self._stop.wait(), serving)
-            await self._drain(server, serving, watching, polling)
+            try:
+                await _either(self._until_started(server), serving)
+                if not serving.done():
+                    ready(_shown(http.getsockname()))
+                    await _either(self._stop.wait(), serving)
+            finally:
+                await self._drain(server, serving, watching, polling)
 
     async def _until_started(self, server: uvicorn.Server) -> None:
         while not server.started:

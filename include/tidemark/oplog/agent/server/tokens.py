@@ -140,7 +140,7 @@ def _time(name: str, place: str, given: Any) -> float | None:
     if given is None:
         return None
     try:
-        return milliseconds(given) / 1000
+        return milliseconds(given if isinstance(given, str) else "") / 1000
     except BadOperation:
         raise BadConnection(
             name, f"{place} is not a time by RFC 3339, such as 2027-01-01T00:00:00Z."
