@@ -79,9 +79,9 @@ class OperationsLost(AgentError):
     count: int
 
     text = (
-        "{pipeline}: the agent was stopped, and {count} operations were not acknowledged by Kafka. Senders "
-        "by HTTP were told so; those by UDP are lost, unless they are in the topic. Synchronise with a dump "
-        "to repair the difference."
+        "{pipeline}: the agent was stopped before Kafka had acknowledged all operations; missing: {count}. "
+        "Senders by HTTP were told so; those by UDP are lost, unless they are in the topic. Synchronise with "
+        "a dump to repair the difference."
     )
 
 
