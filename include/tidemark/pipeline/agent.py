@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from typing import Annotated, ClassVar, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from tidemark.pipeline.parts import ConnectionId, Count, Declaration, Duration, Size, each_once
 from tidemark.pipeline.problems import Disagreement, Finding, quoted
@@ -19,6 +19,8 @@ from tidemark.pipeline.quantities import duration_text
 OPLOG = "oplog"
 """The format of a source that has an agent."""
 DEFAULT_PORT = 8042
+OTHER_TOKENS = "other tokens"
+"""The key of a validation's context that says: there are tokens beside those of the connection."""
 
 
 class UdpMode(StrEnum):
@@ -144,9 +146,9 @@ class AgentDeclaration(Declaration):
         return host, port or DEFAULT_PORT
 
     @model_validator(mode="after")
-    def _is_not_open_to_all(self) -> Self:
+    def _is_not_open_to_all(self, info: ValidationInfo) -> Self:
         host, _ = self.address
-        if self.tokens is None and not is_loopback(host):
+        if self.tokens is None and not is_loopback(host) and not (info.context or {}).get(OTHER_TOKENS):
             text = (
                 f"is missing, and `listen` is {quoted(self.listen)}, which other machines reach. Name a "
                 "connection with tokens, or listen on 127.0.0.1."

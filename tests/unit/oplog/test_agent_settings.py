@@ -1,8 +1,8 @@
 """The settings of a running agent: options before the environment, the environment before the file."""
 
 import pytest
+from tests.support.fake_kafka import NOWHERE
 
-from tidemark.connections import KafkaConnection
 from tidemark.oplog.agent.errors import BadAgentSetting, OpenToAll
 from tidemark.oplog.agent.server.tokens import TokenRole
 from tidemark.oplog.agent.settings import AgentSettings, changed, password_tokens
@@ -44,6 +44,15 @@ def test_h9_h11_the_two_passwords_are_tokens_of_a_reader_and_of_a_sender():
     assert (reader.roles, sender.roles) == ({TokenRole.READER}, {TokenRole.SENDER})
 
 
+def test_an_address_that_others_reach_is_allowed_with_a_password():
+    environ = {"OPLOGD_LISTEN": "0.0.0.0:1", "OPLOGD_PASSWORD": "hunter2-a"}
+    found = changed(FILE, environ, {})
+    assert (
+        AgentSettings("shop", "oplog", NOWHERE, found, password_tokens(environ)).declared.listen
+        == "0.0.0.0:1"
+    )
+
+
 def test_a_short_password_is_refused_without_being_shown():
     with pytest.raises(BadAgentSetting) as refused:
         password_tokens({"OPLOGD_PASSWORD": "hunter2"})
@@ -53,4 +62,4 @@ def test_a_short_password_is_refused_without_being_shown():
 def test_an_agent_that_other_machines_reach_needs_a_token_when_it_starts():
     open_to_all = AgentDeclaration.model_validate({"listen": "0.0.0.0:1", "tokens": "oplog_tokens"})
     with pytest.raises(OpenToAll):
-        AgentSettings("shop", "oplog", KafkaConnection(servers="a:1"), open_to_all)
+        AgentSettings("shop", "oplog", NOWHERE, open_to_all)

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from tidemark.connections import KafkaConnection
 from tidemark.oplog.agent.errors import BadAgentSetting, OpenToAll
 from tidemark.oplog.agent.server.tokens import TOKEN_SHAPE, AgentToken, TokenRole, digest_of, is_token
-from tidemark.pipeline.agent import AgentDeclaration, is_loopback
+from tidemark.pipeline.agent import OTHER_TOKENS, AgentDeclaration, is_loopback
 from tidemark.pipeline.files.refusals import explain
 
 
@@ -65,7 +65,8 @@ def changed(
         given["queue"] = int(queue)
     kept = {key: getattr(declared, key) for key in declared.model_fields_set}
     try:
-        return AgentDeclaration.model_validate({**kept, **given})
+        has_tokens = any(environ.get(name) for name in PASSWORDS)
+        return AgentDeclaration.model_validate({**kept, **given}, context={OTHER_TOKENS: has_tokens})
     except ValidationError as error:
         raise BadAgentSetting(" ".join(one.text for one in explain(error, AgentDeclaration))) from None
 
