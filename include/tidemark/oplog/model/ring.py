@@ -144,5 +144,7 @@ class Ring:
 
     def since(self, seq: int, most: int) -> list[RingEvent]:
         """At most so many events from a sequence number on, which the ring still has."""
+        if seq < self.first:
+            raise ValueError(f"event {seq} is not in the ring any more, which begins with {self.first}")
         place = seq - self.first + self._dropped
         return self._events[place : place + most]

@@ -1,8 +1,9 @@
 """Clients that join in any interleaving of hub, readers and producers miss nothing and get nothing twice.
 
 The world has a topic with transactions that are aborted, records that are no operations, and corrections of
-which some are void. A hub reads it in steps of its own and keeps few events. A client begins anywhere, is read
-for while the hub goes on, follows, and changes between two agents, with the id of the last event it has seen.
+which some are void. A hub reads it in steps of its own and keeps few events. A client begins anywhere, is
+read for while the hub goes on, follows, and changes between two agents, with the id of the last event it has
+seen.
 """
 
 from dataclasses import dataclass, field
