@@ -56,16 +56,18 @@ class NoCollection(StreamError):
 
 @with_fields
 class OperationsLost(StreamError):
-    """Kafka has removed operations that the log has not captured."""
+    """The collection ends at an offset that neither Kafka nor the log can continue."""
 
     topic: str
     partition: int
     offset: int
     first: int
+    end: int
 
     text = (
-        "{topic}/{partition}: the operations from offset {offset} to {first} are neither in Kafka nor in the "
-        "commit log. Nothing was sent. An operator has to look at the pipeline's gate: tidemark status."
+        "{topic}/{partition}: the collection ends at offset {offset}, Kafka has {first} to {end}, and the "
+        "commit log does not have what lies between. Nothing was sent. The pipeline's gate is closed, or will "
+        "be soon; an operator has to look at it: tidemark status."
     )
 
 
@@ -83,3 +85,11 @@ class ClientBehind(StreamEnd):
 
 class StreamOver(StreamEnd):
     """The stream has reached its age, its token has expired, or the agent stops."""
+
+
+class Unjudged(Exception):  # it is turned into another source of the partition
+    """A correction cannot be judged: what it depends on is gone from Kafka and from the log."""
+
+    def __init__(self, partition: int, offset: int) -> None:
+        super().__init__(f"partition {partition}, offset {offset}")
+        self.partition, self.offset = partition, offset

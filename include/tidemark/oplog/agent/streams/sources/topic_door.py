@@ -56,6 +56,9 @@ class TopicRanges(Protocol):
     def look_back(self, wanted: LookBack) -> LookedBack:
         """Earlier records; see ``LookingBack``. Raises ``OffsetGone``."""
 
+    def rest(self) -> None:
+        """Read nothing, and stay connected."""
+
     def close(self) -> None:
         """Disconnect."""
 
@@ -124,6 +127,10 @@ class KafkaRanges:
         first = max(wanted.first, earliest)
         found = self.records([WantedRange(wanted.partition, first, wanted.end)])
         return LookedBack(first, list(found))
+
+    def rest(self) -> None:
+        """See ``TopicRanges.rest``."""
+        self._reader.rest()
 
     def close(self) -> None:
         """See ``TopicRanges.close``."""
