@@ -4,6 +4,7 @@ The task of its request does everything in order: rows where it needs them, what
 """
 
 import asyncio
+import time
 from contextlib import suppress
 
 import structlog
@@ -32,7 +33,7 @@ class ClientStream:
 
     Attributes:
         writer: The connection.
-        over: Done when the stream has ended.
+        over: Done when the request is answered.
         was_slow: Whether it has ended because the client fell behind or took nothing.
     """
 
@@ -69,7 +70,6 @@ class ClientStream:
                 raise
             self.was_slow = True
         finally:
-            self.over.set_result(None)
             watching.cancel()
             if self._start.rows is not None:
                 await self._sources.threads.run(self._start.rows.held.close)
@@ -79,14 +79,15 @@ class ClientStream:
         if self._following is not None:
             self._following.offer()
 
-    def look(self, now: float) -> None:
+    def look(self) -> None:
         """The watch: something may be due."""
+        now = time.monotonic()
         self.writer.look(now)
         if self._following is not None:
             self._following.look(now)
 
     async def _send_all(self) -> None:
-        start, writer, catching_up = self._start, self.writer, None
+        start, writer = self._start, self.writer
         id_ = start.open_id.encode()
         retry = self._sources.settings.retry
         await writer.write(writer.format.opening(id_, start.mode, retry), 1)

@@ -144,7 +144,12 @@ class ClientWriter:
         if self._ends_at is not None and now >= self._ends_at:
             self.stop(StreamOver())
         since = self._writing_since
-        if since is not None and now - since > self._stall and not self._kicked:
+        if since is not None and now - since > self._stall:
+            self.kick()
+
+    def kick(self) -> None:
+        """Disconnect a client that takes nothing."""
+        if not self._kicked:
             self._kicked = True
             self.stop(ClientGone())
             if self._abort is not None:

@@ -66,8 +66,8 @@ class OperationsLost(StreamError):
 
     text = (
         "{topic}/{partition}: the collection ends at offset {offset}, Kafka has {first} to {end}, and the "
-        "commit log does not have what lies between. Nothing was sent. The pipeline's gate is closed, or will "
-        "be soon; an operator has to look at it: tidemark status."
+        "commit log does not have what lies between. Nothing was sent. The pipeline's gate is closed or will "
+        "be; an operator has to look at it: tidemark status."
     )
 
 

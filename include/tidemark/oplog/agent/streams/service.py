@@ -180,19 +180,23 @@ class Streams:
             self._clients.discard(client)
             self._sent += writer.sent
             self._slow += client.was_slow
+            client.over.set_result(None)
 
     async def drain(self) -> None:
         """End all streams, so that clients reconnect to another agent, and stop to follow the topic."""
         self._is_draining = True
         for client in list(self._clients):
             client.writer.stop(StreamOver())
+        if over := [client.over for client in self._clients]:
+            await asyncio.wait(over, timeout=self._settings.stall)
+        for client in list(self._clients):
+            client.writer.kick()
+        if over:
+            await asyncio.wait(over)
         for task in (self._watch, self._lives):
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        while self._clients:
-            await asyncio.wait([client.over for client in self._clients])
-            await asyncio.sleep(0)
         self._executor.shutdown(wait=False)
 
     async def check(self) -> None:
@@ -234,7 +238,7 @@ class Streams:
 
     async def _live(self, from_end: bool) -> bool:
         """One life; whether the next one has to begin at the end of the topic."""
-        reader = HubReader(self._settings, self._door, None)
+        reader = HubReader(self._settings, self._door)
         topic = await self._threads.run(lambda: reader.open(from_end))
         log = self._log_of(topic) if self._log_of is not None else None
         reader.use_log(log)
@@ -278,8 +282,7 @@ class Streams:
 
     def _tick(self) -> None:
         self._tick_at = None
-        for client in self._clients:
-            client.offer()
+        self._each(ClientStream.offer)
 
     async def _watch_clients(self) -> None:
         """Heartbeats, checkpoints, ages, and clients that take nothing: for all clients at once."""
@@ -287,6 +290,12 @@ class Streams:
         every = min(1.0, settings.heartbeat / 4, settings.checkpoint / 4, settings.stall / 4)
         while True:
             await asyncio.sleep(every)
-            now = time.monotonic()
-            for client in list(self._clients):
-                client.look(now)
+            self._each(ClientStream.look)
+
+    def _each(self, action: Callable[[ClientStream], None]) -> None:
+        for client in list(self._clients):
+            try:
+                action(client)
+            except Exception:  # a defect: one stream ends with it, the others go on
+                events.exception("oplog_stream_failed")
+                client.writer.stop(StreamOver())

@@ -1,7 +1,7 @@
 """What the streams of one agent are read from, shared by its clients during one life of the hub.
 
-Blocking work runs in the agent's own threads, bounded by slots: so many readers of Kafka, of the commit log and
-of the collection at the same time. Belongs to the event loop.
+Blocking work runs in the agent's own threads, bounded by slots: so many readers of Kafka, of the commit log
+and of the collection at the same time. Belongs to the event loop.
 """
 
 import asyncio
@@ -150,7 +150,7 @@ class Sources:
         return self.store, self.log
 
     def block(self, partition: int, offset: int) -> None:
-        """A correction cannot be judged: nobody reads over it any more, the collection knows what is true."""
+        """A correction cannot be judged: no reader gets past it, and the collection knows what is true."""
         self._blocked[partition] = max(offset, self._blocked.get(partition, -1))
 
     def forget_offsets(self) -> None:
@@ -161,7 +161,7 @@ class Sources:
         """Where what a client has missed comes from."""
         ring = self.hub.ring
         if ring.has_after(vector) and covers(ring.vector, vector):
-            return plan_resume(vector, [KafkaOffsets(0, max(pair)) for pair in zip(vector, ring.vector)], {})
+            return plan_resume(vector, [KafkaOffsets(0, end) for end in ring.vector], {})
         offsets = await self.offsets()
         if any(at > one.end for at, one in zip(vector, offsets, strict=True)):
             self.forget_offsets()
