@@ -26,6 +26,7 @@ from tidemark.oplog.agent.server.tokens import tokens_of
 from tidemark.oplog.agent.settings import AgentSettings, changed, password_tokens
 from tidemark.oplog.agent.streams.service import Streams
 from tidemark.oplog.agent.streams.settings import StreamSettings, UnknownId
+from tidemark.oplog.agent.streams.sources.topic_door import KafkaTopic
 from tidemark.oplog.agent.topic import AgentTopic
 from tidemark.pipeline.model import Pipeline
 from tidemark.writers.renditions import build_declared
@@ -116,19 +117,18 @@ def register_collections(opened: OpenPipeline) -> None:
             events.info("collection registered", pipeline=opened.pipeline.name, writer=declared.name)
 
 
-def agent_streams(opened: OpenPipeline, settings: AgentSettings, topic: AgentTopic) -> Streams:
+def agent_streams(settings: AgentSettings, topic: AgentTopic) -> Streams:
     """The streams of an agent."""
     declared = settings.declared
-    return Streams(
-        StreamSettings(
-            pipeline=settings.pipeline,
-            topic=settings.topic,
-            kafka=settings.kafka,
-            partitions=topic.partitions,
-            unknown_id=UnknownId(declared.unknown_id.value),
-            object_url=declared.object_url,
-            heartbeat=declared.heartbeat.total_seconds(),
-            checkpoint=declared.checkpoint.total_seconds(),
-            max_age=declared.max_age.total_seconds(),
-        )
+    chosen = StreamSettings(
+        pipeline=settings.pipeline,
+        topic=settings.topic,
+        kafka=settings.kafka,
+        partitions=topic.partitions,
+        unknown_id=UnknownId(declared.unknown_id.value),
+        object_url=declared.object_url,
+        heartbeat=declared.heartbeat.total_seconds(),
+        checkpoint=declared.checkpoint.total_seconds(),
+        max_age=declared.max_age.total_seconds(),
     )
+    return Streams(chosen, KafkaTopic(settings.kafka, settings.topic))

@@ -50,7 +50,8 @@ from tidemark.oplog.agent.server.health import HealthChecks
 from tidemark.oplog.agent.server.posts import OperationPosts
 from tidemark.oplog.agent.server.status import METRICS_TYPE, metrics
 from tidemark.oplog.agent.server.tokens import AgentToken, TokenRole
-from tidemark.oplog.agent.streams.requests import EVERYTHING, StreamRequest
+from tidemark.oplog.agent.streams.requests import StreamRequest
+from tidemark.oplog.model.stream_filter import EVERYTHING
 
 OPERATIONS = frozenset({"/", "/ops"})
 FIGURES = frozenset({"/status", "/metrics"})
