@@ -11,7 +11,7 @@ import structlog
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.app.topics import create_topics_of
-from tidemark.connections import Connections, OtherConnection
+from tidemark.connections import KafkaConnection, OtherConnection
 from tidemark.consensus.control_plane import look_at_control, open_control
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.positions import Positions
@@ -52,7 +52,6 @@ class TopicRefused(AgentError):
 
 def agent_settings(
     pipeline: Pipeline,
-    connections: Connections,
     look_up: Callable[[str], Mapping[str, Any]],
     environ: Mapping[str, str],
     *,
@@ -69,8 +68,10 @@ def agent_settings(
     if declared.tokens is not None:
         connection = OtherConnection.from_airflow(declared.tokens, look_up(declared.tokens))
         tokens += tokens_of(declared.tokens, connection)
-    (topic,) = pipeline.source.kafka.topics
-    return AgentSettings(pipeline.name, topic, connections.kafka, declared, tokens, is_ingest_only)
+    source = pipeline.source.kafka
+    kafka = KafkaConnection.from_airflow(source.connection, look_up(source.connection))
+    (topic,) = source.topics
+    return AgentSettings(pipeline.name, topic, kafka, declared, tokens, is_ingest_only)
 
 
 def agent_topic(opened: OpenPipeline, settings: AgentSettings) -> AgentTopic:

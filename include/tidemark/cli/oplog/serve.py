@@ -39,14 +39,11 @@ def serve(
     name = pipeline or os.environ.get(PIPELINE)
     if not name:
         raise typer.BadParameter(f"name a pipeline, or set {PIPELINE}.", param_hint="PIPELINE")
-    log_as_json()
     declared = find_pipeline(name)
-    connections = collect_connections(declared, look_up)
     options = {"listen": listen, "tokens": tokens, "udp": udp}
-    settings = agent_settings(
-        declared, connections, look_up, os.environ, is_ingest_only=ingest_only, **options
-    )
-    opened = OpenPipeline(declared, connections)
+    settings = agent_settings(declared, look_up, os.environ, is_ingest_only=ingest_only, **options)
+    opened = OpenPipeline(declared, collect_connections(declared, look_up))
+    log_as_json()
     topic = agent_topic(opened, settings)
     if not ingest_only:
         register_collections(opened)

@@ -34,7 +34,7 @@ from tidemark.oplog.agent.server.answers import (
     refusal,
     try_again,
 )
-from tidemark.oplog.agent.server.bodies import BodyRefused, ClientGone
+from tidemark.oplog.agent.server.bodies import BodyRefused, SenderGone
 from tidemark.oplog.agent.server.connections import ABORT
 from tidemark.oplog.agent.server.cors import CrossOrigin
 from tidemark.oplog.agent.server.headers import (
@@ -101,7 +101,7 @@ class AgentApp:
             answer = refused.answer
         except BadQuery as bad:
             answer = refusal(400, f"The query of the request cannot be read: {bad}.")
-        except ClientGone:
+        except SenderGone:
             return
         except Exception as error:
             events.error("request failed", path=scope["path"], error=f"{type(error).__name__}: {error}")
