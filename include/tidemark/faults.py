@@ -137,6 +137,9 @@ class FaultPoint(StrEnum):
     EXPIRY_REPORTED = "expiry.reported"
     EXPIRY_RELEASED = "expiry.released"
     EXPIRY_FORGOTTEN = "expiry.forgotten"
+    STATE_FILE_WRITTEN = "state_file.written"
+    STATE_FILE_NAMED = "state_file.named"
+    STATE_FILE_DURABLE = "state_file.durable"
 
 
 def reach(point: FaultPoint) -> None:
