@@ -1,4 +1,4 @@
-"""A topic of operations in memory, with what its readers make of it: the reference for whoever sends to it."""
+"""A topic of operations in memory, with what its readers make of it: the reference for what sends to it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""OpLog: agents that take and stream operations, clients that follow them, and synchronisation with a dump."""
+"""OpLog: agents that take and stream operations, clients that follow them, synchronisation with dumps."""

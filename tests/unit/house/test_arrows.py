@@ -87,6 +87,20 @@ MAY_IMPORT = {
         "client",
     },
     "work": LEAVES | {"cassandra", "kafka", "consensus", "pipeline"},
+    "operations": {"errors"},
+    "oplog": LEAVES
+    | {
+        "cassandra",
+        "kafka",
+        "consensus",
+        "pipeline",
+        "log",
+        "collection",
+        "outputs",
+        "writers",
+        "client",
+        "operations",
+    },
 }
 CORE = set(MAY_IMPORT)
 MAY_IMPORT["app"] = LEAVES | CORE

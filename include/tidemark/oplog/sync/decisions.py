@@ -1,4 +1,4 @@
-"""What a synchronisation does about one object: its line in the dump, its row, and the start of the dump decide.
+"""What a synchronisation does about one object, by its line in the dump, its row, and the dump's start.
 
 Pure. Only what is older than the dump's start is corrected: a later change has overtaken the dump.
 """

@@ -1,7 +1,7 @@
 """Dumps of a source: JSON lines, plain or gzip, each the type, id, timestamp and parents of one object.
 
-Read as a stream, once. Every bad line is named; none is tolerated, because an object whose line is bad would be
-deleted. The rules for a line are those for an operation, so that what a dump says can be sent.
+Read as a stream, once. Every bad line is named; none is tolerated, because an object whose line is bad would
+be deleted. The rules for a line are those for an operation, so that what a dump says can be sent.
 """
 
 import gzip
@@ -91,7 +91,7 @@ class DumpReader:
         return self._source.digest.hexdigest()
 
     def objects(self) -> Iterator[DumpLine]:
-        """The objects, in the order of their lines. Raises ``DumpRefused`` at the end, where lines are bad."""
+        """The objects in the order of their lines. Raises ``DumpRefused`` at the end where lines are bad."""
         bad: list[tuple[int, str]] = []
         for text in self._texts():
             self.lines += 1
@@ -126,7 +126,9 @@ class DumpReader:
 
 
 @contextmanager
-def opened_dump(dump: str, show: Callable[[str], object], stdin: BinaryIO | None = None) -> Iterator[DumpReader]:
+def opened_dump(
+    dump: str, show: Callable[[str], object], stdin: BinaryIO | None = None
+) -> Iterator[DumpReader]:
     """The dump at a path or a URI, or ``-`` for what ``stdin`` has. Raises ``DumpUnreadable``."""
     if dump == STDIN and stdin is not None:
         yield DumpReader("the dump on standard input", stdin, show)
@@ -136,7 +138,7 @@ def opened_dump(dump: str, show: Callable[[str], object], stdin: BinaryIO | None
             files, path = fs.FileSystem.from_uri(dump)
             stream = cast("BinaryIO", files.open_input_stream(path, compression=None))
         else:
-            stream = Path(dump).open("rb")
+            stream = Path(dump).open("rb")  # noqa: SIM115  (the block below closes it)
     except (OSError, ValueError) as error:
         raise DumpUnreadable(dump, getattr(error, "strerror", None) or str(error)) from None
     with stream:

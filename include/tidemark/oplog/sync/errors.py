@@ -21,8 +21,8 @@ class NoOplogCollection(SyncError):
     pipeline: str
 
     text = (
-        "{pipeline}: it has no collection with the envelope `oplog`, which a dump is compared with. Nothing was "
-        "read. Add a writer to its file: {{name: objects, kind: collection, envelope: oplog}}"
+        "{pipeline}: it has no collection with the envelope `oplog`, which a dump is compared with. Nothing "
+        "was read. Add a writer to its file: {{name: objects, kind: collection, envelope: oplog}}"
     )
 
 
@@ -76,8 +76,8 @@ class DumpEmpty(SyncError):
     dump: str
 
     text = (
-        "{dump} has no object: every object would be deleted. Nothing was sent. If the source really is empty, "
-        "start again with `force`."
+        "{dump} has no object: every object would be deleted. Nothing was sent. If the source really is "
+        "empty, start again with `force`."
     )
 
 
@@ -105,8 +105,8 @@ class LimitRefused(SyncError):
     given: str
 
     text = (
-        "The limit `{given}` is neither a number of deletes, such as 500, nor a share of the objects, such as "
-        "10%. Nothing was sent."
+        "The limit `{given}` is neither a number of deletes, such as 500, nor a share of the objects, such "
+        "as 10%. Nothing was sent."
     )
 
 
@@ -122,8 +122,8 @@ class TooManyDeletes(SyncError):
     allowed: int
 
     text = (
-        "{pipeline}: {deletes:,} of {live:,} objects are not in the dump and would be deleted; {allowed:,} are "
-        "allowed. Nothing was sent. See that the dump is complete. If they are to go, start again with a "
+        "{pipeline}: {deletes:,} of {live:,} objects are not in the dump and would be deleted; {allowed:,} "
+        "are allowed. Nothing was sent. See that the dump is complete. If they are to go, start again with a "
         "higher `max_deletes`, or with `force`."
     )
 
@@ -153,7 +153,8 @@ class OplogTopicMissing(SyncError):
     topic: str
 
     text = (
-        "{pipeline}: there is no topic {topic}. Nothing was sent. Create it: tidemark topics create {pipeline}"
+        "{pipeline}: there is no topic {topic}. Nothing was sent. Create it: tidemark topics create "
+        "{pipeline}"
     )
 
 
@@ -202,8 +203,8 @@ class CorrectionsVoided(SyncError):
 
     text = (
         "{pipeline}: {batches} batches of corrections in a row came too late into {topic}, because too many "
-        "operations were written meanwhile. {left:,} corrections are not sent; those that were sent count. Run "
-        "it again when fewer operations arrive."
+        "operations were written meanwhile. {left:,} corrections are not sent; those that were sent count. "
+        "Run it again when fewer operations arrive."
     )
 
 
@@ -233,8 +234,8 @@ class CollectionBehind(SyncError):
         places = ", ".join(f"partition {number} before offset {end}" for number, end in self.waiting.items())
         return (
             f"{self.pipeline}/{self.writer}: {self.pipeline}.replicate has not delivered everything yet: "
-            f"{places or 'nothing was delivered'}. Nothing was compared or sent. Run {self.pipeline}.replicate; "
-            f"if a gate is closed, see: tidemark status {self.pipeline}"
+            f"{places or 'nothing was delivered'}. Nothing was compared or sent. Run "
+            f"{self.pipeline}.replicate; if a gate is closed, see: tidemark status {self.pipeline}"
         )
 
 

@@ -50,7 +50,7 @@ class OperationTopic(Protocol):
 def send_corrections(
     sending: Sending, topic: OperationTopic, settle: Callable[[Sequence[Settled]], object]
 ) -> None:
-    """Send what has to be sent. ``settle`` gets every correction once it is known that it needs nothing more."""
+    """Send what has to be sent. ``settle`` gets every correction about which nothing more has to be done."""
     while True:
         read_on(sending, topic)
         batch = sending.batch()
@@ -69,7 +69,9 @@ def read_on(sending: Sending, topic: OperationTopic) -> None:
         partition: (first, max(ends.get(partition, first), sending.needed(partition)))
         for partition, first in sending.next_offsets.items()
     }
-    for partition, record in topic.records({number: one for number, one in ranges.items() if one[0] < one[1]}):
+    for partition, record in topic.records(
+        {number: one for number, one in ranges.items() if one[0] < one[1]}
+    ):
         if record.key is None or not sending.wants(record.key):
             continue
         try:

@@ -1,9 +1,10 @@
 """Sending corrections: which one is sent next, and which counts. A state machine; it reads and sends nothing.
 
-The sender reads every partition from the offsets of the comparison on, and drops every correction whose object
-it meets: another operation has overtaken it, or it was sent before. It reads on before every batch, and each
-correction says how far its partition was read. Where something slips in between, readers find the correction
-void, by the rule in ``operations.corrections``. What is void because too much came between is sent again.
+The sender reads every partition from the offsets of the comparison on, and drops every correction whose
+object it meets: another operation has overtaken it, or it was sent before. It reads on before every batch,
+and each correction says how far its partition was read. Where something slips in between, readers find the
+correction void, by the rule in ``operations.corrections``. What is void because too much came between is sent
+again.
 
 So a sender may be killed at any point and begin anew, and two may run at once: of all corrections that they
 send about an object, at most one is valid, and none after an operation that the comparison does not know.
@@ -12,10 +13,10 @@ send about an object, at most one is valid, and none after an operation that the
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tidemark.oplog.sync.errors import CorrectionsVoided
 from tidemark.operations.corrections import Correction, is_void
 from tidemark.operations.operation import ObjectOperation
 from tidemark.operations.reading import RecordedOperation
+from tidemark.oplog.sync.errors import CorrectionsVoided
 
 AT_ONCE = 500
 """The corrections of a batch. In a larger one, more time passes between reading and sending."""
@@ -65,7 +66,7 @@ class SendingRules:
         topic: The topic of the operations.
         topic_id: Kafka's id of the topic.
         run: The key of the synchronisation.
-        starts: The offset of each partition that the comparison begins at: all operations before it are known.
+        starts: The first offset of each partition that the comparison does not know.
         at_once: The most corrections of a batch.
     """
 
@@ -195,6 +196,4 @@ class Sending:
 
     def _outgoing(self, operation: ObjectOperation, partition: int) -> Outgoing:
         rules = self._rules
-        return Outgoing(
-            operation, partition, Correction(rules.run, self._next[partition], rules.topic_id)
-        )
+        return Outgoing(operation, partition, Correction(rules.run, self._next[partition], rules.topic_id))

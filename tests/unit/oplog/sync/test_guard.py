@@ -16,7 +16,14 @@ def test_S19_999_deletes_of_1000_objects_are_refused():
 
 @pytest.mark.parametrize(
     ("text", "live", "allowed"),
-    [("500", 10, 500), ("0", 10, 0), ("10%", 1_000, 100), ("10%", 3, 10), ("2.5 %", 1_000, 25), ("100%", 50, 50)],
+    [
+        ("500", 10, 500),
+        ("0", 10, 0),
+        ("10%", 1_000, 100),
+        ("10%", 3, 10),
+        ("2.5 %", 1_000, 25),
+        ("100%", 50, 50),
+    ],
 )
 def test_a_limit_is_a_number_or_a_share(text, live, allowed):
     assert DeleteLimit.parse(text).allowed(live) == allowed

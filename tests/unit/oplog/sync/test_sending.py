@@ -1,4 +1,4 @@
-"""Sending corrections: none counts twice, and none counts after a change that the comparison does not know."""
+"""Sending corrections: none counts twice, and none after a change that the comparison does not know."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,18 +21,22 @@ RUN = "run"
 
 
 def sending_of(
-    topic: MemoryTopic, found: Sequence[ObjectOperation], starts: dict[int, int], at_once: int = 2, run: str = RUN
+    topic: MemoryTopic,
+    found: Sequence[ObjectOperation],
+    starts: dict[int, int],
+    at_once: int = 2,
+    run: str = RUN,
 ) -> Sending:
     """The corrections of a comparison that knew everything before ``starts``."""
-    known = {
-        key: place for key, place in topic.places().items() if place[1] < starts[place[0]]
-    }
+    known = {key: place for key, place in topic.places().items() if place[1] < starts[place[0]]}
     rules = SendingRules("events", "oplog", TOPIC_ID, run, starts, at_once)
     stored = {one.key: known.get(one.key) for one in found}
     return Sending(rules, stored, [(one, topic.partition_of(one.id)) for one in found])
 
 
-def send(topic: MemoryTopic, found: Sequence[ObjectOperation], starts: dict[int, int] | None = None) -> list[Settled]:
+def send(
+    topic: MemoryTopic, found: Sequence[ObjectOperation], starts: dict[int, int] | None = None
+) -> list[Settled]:
     settled: list[Settled] = []
     sending = sending_of(topic, found, dict(topic.ends()) if starts is None else starts)
     send_corrections(sending, topic, settled.extend)
@@ -209,7 +213,8 @@ STEPS = st.lists(
 )
 OBJECTS = st.dictionaries(st.sampled_from(IDS), st.integers(0, 12), max_size=6)
 HISTORY = st.lists(
-    st.tuples(st.sampled_from(IDS), st.sampled_from(["insert", "update", "delete"]), st.integers(0, 12)), max_size=8
+    st.tuples(st.sampled_from(IDS), st.sampled_from(["insert", "update", "delete"]), st.integers(0, 12)),
+    max_size=8,
 )
 
 
@@ -228,7 +233,9 @@ def compare(topic: MemoryTopic, dump: dict[str, int]) -> list[ObjectOperation]:
 
 @settings(max_examples=300)
 @given(HISTORY, OBJECTS, STEPS, st.sampled_from([3, 8, 20_000]))
-def test_R33_R35_whatever_happens_a_correction_counts_once_and_never_after_a_change(history, dump, script, farthest):
+def test_R33_R35_whatever_happens_a_correction_counts_once_and_never_after_a_change(
+    history, dump, script, farthest
+):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corrections, "FARTHEST", farthest)
         topic = Hostile(script)
