@@ -25,7 +25,6 @@ from tidemark.oplog.sync.run_files import DiffSummary, DumpSummary, SyncFiles
 from tidemark.oplog.sync.synchronisation import Synchronisation
 from tidemark.spark.code_digests import CodeDigests
 from tidemark.spark.jobs.tasks import run_tasks, split_ring, task_count
-from tidemark.spark.source.collection import CollectionRead
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -102,6 +101,8 @@ def read_objects(spark: "SparkSession", sync: Synchronisation, t: int) -> "DataF
     """The objects of a collection at a time, deleted ones included; the time is held for a term."""
     if t == NOTHING_BOUND:
         return run_tasks(spark, 0, lambda number: (), CURRENT)
+    from tidemark.spark.source.collection import CollectionRead
+
     read = CollectionRead.of(sync.settings, t)
     groups = split_ring(read.connection, task_count(spark))
 

@@ -1,0 +1,1 @@
+"""``tidemark oplog``: what operators and producers do with a pipeline's operations."""
