@@ -106,7 +106,7 @@ def verify(pipeline: str, plan: dict[str, Any]) -> dict[str, int]:
     with no_retry_if_person_needed():
         sync = open_sync(pipeline)
         found = sync.verify(sync.files.diff(plan["run"], plan["t"]))
-    return {"as_sent": found.as_sent, "changed_since": found.changed_since}
+    return {"as_sent": found.as_sent, "changed_since": found.changed_since, "missing": found.missing}
 
 
 @task(
