@@ -9,7 +9,7 @@ import io
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -58,12 +58,22 @@ class DumpLine(NamedTuple):
 def read_line(text: bytes) -> ObjectOperation:
     """The object in a line, as the operation that would say the same. Raises ``BadOperation``.
 
-    Unlike an operation, a line may leave its parents out: it has none then.
+    Unlike an operation, a line may leave its parents out, or null: it has none then.
     """
-    if not text.strip():
+    line = text.strip()
+    if line[:1] == b"{" and line[-1:] == b"}":
+        with suppress(BadOperation):
+            # Of two fields with one name the last one counts: parents are a default, the event is not.
+            return read_operation(b'{"parents":[],' + line[1:-1] + b',"event":"update"}')
+    return _read_with_reason(line)
+
+
+def _read_with_reason(line: bytes) -> ObjectOperation:
+    """The same, slowly: for lines that are bad or unusual."""
+    if not line:
         raise BadOperation("it is empty")
     try:
-        sent = _decode(text)
+        sent = _decode(line)
     except msgspec.ValidationError:
         raise BadOperation("it is not a JSON object") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidemark.operations.errors import BadOperation
 from tidemark.oplog.sync.dump import (
     LONGEST_LINE,
     MOST_BAD_LINES,
@@ -16,6 +17,7 @@ from tidemark.oplog.sync.dump import (
     DumpReader,
     opened_dump,
     parse_start,
+    read_line,
     run_key,
 )
 from tidemark.oplog.sync.errors import DumpRefused, DumpUnreadable, StartRefused
@@ -186,6 +188,26 @@ def test_a_start_is_a_date_or_the_newest_timestamp():
 def test_another_text_is_no_start(text):
     with pytest.raises(StartRefused, match="newest"):
         parse_start(text)
+
+
+FIELDS = ['"type":"v"', '"id":"x"', AT_10, '"parents":null', '"event":7', '"id":"}"', '"o":{"a":[]}']
+NOISE = ["{", "}", '"', "\\", "[", "]", " ", ":", ","]
+MOSTLY_GOOD = st.tuples(
+    st.permutations(FIELDS), st.lists(st.sampled_from(NOISE), max_size=2), st.integers(0, 99)
+)
+
+
+@given(MOSTLY_GOOD)
+def test_a_line_is_read_quickly_only_where_it_is_a_json_object(drawn):
+    fields, noise, at = drawn
+    good = "{" + ",".join(fields) + "}"
+    line = good[: at % len(good)] + "".join(noise) + good[at % len(good) :]
+    try:
+        found = read_line(line.encode())
+    except BadOperation:
+        return
+    sent = json.loads(line)
+    assert (found.type, found.id, found.parents) == (sent["type"], sent["id"], ())
 
 
 @given(st.lists(st.binary(max_size=30).filter(lambda line: b"\n" not in line), max_size=10))
