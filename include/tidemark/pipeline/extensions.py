@@ -33,6 +33,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "kafka-journal": "tidemark.writers.formats:KAFKA_JOURNAL",
         "json": "tidemark.writers.formats:JSON",
         "raw": "tidemark.writers.formats:RAW",
+        "oplog": "tidemark.writers.formats:OPLOG",
     },
     "tidemark.policies": {
         "journal": "tidemark.compaction.policies.kinds:JOURNAL",

@@ -179,9 +179,10 @@ class Pipeline(Declaration):
     def _not_for_this_source(self) -> Iterator[Finding]:
         kafka, journals = self.source.kafka, list(self.journals)
         for i, writer in enumerate(self.writers):
-            if needs := self._needs(writer.formats):
-                text = f"is `{writer.kind}`, which {needs}. Change one of them."
-                yield Finding(("writers", i, "kind"), text)
+            if needs := self._needs(writer.needed_formats):
+                key = writer.key_of_formats
+                text = f"is `{getattr(writer, key)}`, which {needs}. Change one of them."
+                yield Finding(("writers", i, key), text)
         policy = POLICIES.find(self.log.compaction.policy)
         if needs := self._needs(policy.formats):
             place = ("log", "compaction", "policy")

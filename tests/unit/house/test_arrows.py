@@ -23,6 +23,7 @@ LEAVES = {
 }
 MAY_IMPORT = {
     "journal": {"errors"},
+    "operations": {"errors"},
     "cassandra": LEAVES,
     "kafka": LEAVES,
     "consensus": LEAVES | {"cassandra"},
@@ -42,10 +43,12 @@ MAY_IMPORT = {
         "delivery",
         "journal_tables",
         "collection",
+        "operations",
         "outputs",
     },
-    "collection": LEAVES | {"journal", "cassandra", "consensus", "pipeline", "log", "delivery", "outputs"},
-    "compaction": LEAVES | {"journal", "consensus", "pipeline", "log", "delivery"},
+    "collection": LEAVES
+    | {"journal", "cassandra", "consensus", "pipeline", "log", "delivery", "operations", "outputs"},
+    "compaction": LEAVES | {"journal", "consensus", "pipeline", "log", "delivery", "operations"},
     "verification": LEAVES
     | {
         "journal",
@@ -123,12 +126,14 @@ PURE = {
         "tidemark.cassandra.type_tree",
         "tidemark.cassandra.cells",
         "tidemark.journal.codec.json_text",
+        "tidemark.operations",
         "tidemark.outputs.model.digest",
         "tidemark.delivery.transforms",
         "tidemark.delivery.writing",
         "tidemark.pipeline.transforms",
         "tidemark.errors",
     ),
+    "operations": ("tidemark.operations", "tidemark.errors"),
     "work/model": ("tidemark.work.model", "tidemark.errors"),
 }
 DECLARATIONS = {"declaration.py"}
