@@ -90,7 +90,6 @@ MAY_IMPORT = {
         "client",
     },
     "work": LEAVES | {"cassandra", "kafka", "consensus", "pipeline"},
-    "operations": {"errors"},
     "oplog": LEAVES
     | {
         "cassandra",

@@ -192,12 +192,10 @@ def test_another_text_is_no_start(text):
 
 FIELDS = ['"type":"v"', '"id":"x"', AT_10, '"parents":null', '"event":7', '"id":"}"', '"o":{"a":[]}']
 NOISE = ["{", "}", '"', "\\", "[", "]", " ", ":", ","]
-MOSTLY_GOOD = st.tuples(
-    st.permutations(FIELDS), st.lists(st.sampled_from(NOISE), max_size=2), st.integers(0, 99)
-)
+GIVEN = st.tuples(st.permutations(FIELDS), st.lists(st.sampled_from(NOISE), max_size=2), st.integers(0, 99))
 
 
-@given(MOSTLY_GOOD)
+@given(GIVEN)
 def test_a_line_is_read_quickly_only_where_it_is_a_json_object(drawn):
     fields, noise, at = drawn
     good = "{" + ",".join(fields) + "}"
