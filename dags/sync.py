@@ -83,10 +83,13 @@ def sync(pipeline: Pipeline) -> DAG:
         max_active_runs=1,
         default_args=task_defaults(),
         params={
-            "dump": Param(type="string", minLength=1, description="The path or the URI of the dump."),
+            "dump": Param(
+                type="string", minLength=1, maxLength=2000, description="The path or the URI of the dump."
+            ),
             "start": Param(
                 type="string",
                 minLength=1,
+                maxLength=40,
                 description="When the dump began, such as 2026-11-17T10:00:00Z; or newest.",
             ),
             **plan_params(),

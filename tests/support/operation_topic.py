@@ -47,6 +47,10 @@ class MemoryTopic:
         log.append(StoredRecord(len(log), one.key, encoded(one), headers))
         return partition, len(log) - 1
 
+    def keep(self, partition: int, offset: int, key: bytes, value: bytes, headers: Headers) -> None:
+        """A record that another topic has at this place."""
+        self.logs[partition].append(StoredRecord(offset, key, value, headers))
+
     def append_correction(self, one: Outgoing) -> Place:
         assert one.partition == self.partition_of(one.operation.id)
         return self.append(one.operation, [(CORRECTION_HEADER, one.header.to_header())])
@@ -68,14 +72,14 @@ class MemoryTopic:
 
     # What readers make of it
 
-    def valid(self) -> list[tuple[Place, RecordedOperation]]:
+    def valid(self, topic_id: str = TOPIC_ID) -> list[tuple[Place, RecordedOperation]]:
         """The operations that count, by partition and offset."""
         found = []
         for number, log in enumerate(self.logs):
             last: dict[bytes, int] = {}
             for record in log:
                 one = record.recorded
-                if one.correction and is_void(one.correction, record.offset, TOPIC_ID, last.get(record.key)):
+                if one.correction and is_void(one.correction, record.offset, topic_id, last.get(record.key)):
                     continue
                 last[record.key] = record.offset
                 found.append(((number, record.offset), one))
