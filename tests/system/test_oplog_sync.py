@@ -89,7 +89,7 @@ def test_a_dump_is_compared_sent_and_verified_and_once_more_sends_nothing(events
     assert [one["sent"] for one in events.sync.files.reports()] == [4]
 
 
-def test_R34_R35_a_sender_that_is_killed_again_and_again_sends_every_correction_once(
+def test_R34_R35_a_sender_that_is_killed_repeatedly_sends_every_correction_once(
     events: SyncRuns,
 ) -> None:
     # Given: an empty topic, which a dump fills.

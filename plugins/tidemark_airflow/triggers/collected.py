@@ -40,6 +40,10 @@ def why_not_collected(pipeline: str, ends: Mapping[int, int]) -> str | None:
     try:
         sync.reached(sync.read_topic(), ends)
     except CollectionBehind as behind:
-        said = str(behind)
-        return f"{said} {gate_advice(opened, sync.writer)}" if sync.writer in opened.stopped() else said
+        said = [str(behind)]
+        if gate := sync.control.log_gate():
+            said.append(f"The log's gate is closed: {gate.reason}")
+        if sync.writer in opened.stopped():
+            said.append(gate_advice(opened, sync.writer))
+        return " ".join(said)
     return None

@@ -35,7 +35,7 @@ from tidemark.pipeline.loader import find_pipeline
 from tidemark.settings import ROOT
 
 WRITER = "name: objects, kind: collection, keyspace: {name}, envelope: oplog, shards: 2"
-SEND = "import sys; from tests.support.services.sync_runs import send_corrections; send_corrections(*sys.argv[1:])"
+SEND = "import sys; from tests.support.services import sync_runs; sync_runs.send_corrections(*sys.argv[1:])"
 TYPE = "video"
 PARTITIONS = 2
 

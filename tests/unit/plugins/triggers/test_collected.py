@@ -19,13 +19,14 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> Any:
         if ends[0] > 5:
             raise CollectionBehind("events", "objects", ends)
 
-    sync = SimpleNamespace(writer="objects", read_topic=lambda: None, reached=reached)
+    control = SimpleNamespace(log_gate=lambda: collected.of_log)
+    sync = SimpleNamespace(writer="objects", read_topic=lambda: None, reached=reached, control=control)
     opened = SimpleNamespace(
         stopped=lambda: collected.of_test,
         advice=lambda name: SimpleNamespace(sentence="The gate is closed."),
         pipeline=SimpleNamespace(name="events"),
     )
-    collected.of_test = {}
+    collected.of_test, collected.of_log = {}, None
     monkeypatch.setattr(collected, "open_pipeline", lambda name: opened)
     monkeypatch.setattr(app, "open_sync", lambda given: sync)
     return collected
@@ -42,6 +43,11 @@ def test_offsets_that_it_does_not_have_are_named(collected):
 def test_a_closed_gate_adds_what_to_do(collected):
     collected.of_test = {"objects": "closed"}
     assert "The gate is closed." in collected.why_not_collected("events", {0: 6})
+
+
+def test_a_closed_gate_of_the_log_says_why(collected):
+    collected.of_log = SimpleNamespace(reason="oplog has 3 partitions instead of 2.")
+    assert "3 partitions instead of 2" in collected.why_not_collected("events", {0: 6})
 
 
 def test_an_error_is_a_reason_to_wait(collected, monkeypatch):
