@@ -132,13 +132,21 @@ class Sending:
         if offset < self._next[partition]:
             return  # read before
         if correction is not None:
-            last = self._valid.get(key, self._stored[key])
-            in_partition = last[1] if last is not None and last[0] == partition else None
-            if is_void(correction, offset, self._rules.topic_id, in_partition):
+            if is_void(correction, offset, self._rules.topic_id, self._last_valid(key, partition)):
                 return
             if correction.run == self._rules.run:
                 self._ours[key] = partition, offset
         self._valid[key] = partition, offset
+
+    def _last_valid(self, key: bytes, partition: int) -> int | None:
+        """The offset of the last valid operation of an object that is known; None where there is none."""
+        if (met := self._valid.get(key)) is not None:
+            return met[1] if met[0] == partition else None
+        stored = self._stored[key]
+        if stored is None or stored[0] != partition:
+            return None
+        # A place beyond is one in a topic of the same name that was deleted: its offsets mean nothing here.
+        return stored[1] if stored[1] < self._rules.starts[partition] else None
 
     def read_to(self, partition: int, end: int) -> None:
         """Note that everything before an offset was read, and met where it is wanted."""

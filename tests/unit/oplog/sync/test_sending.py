@@ -129,6 +129,16 @@ def test_a_correction_of_another_run_that_counts_is_a_change():
     assert not settled.is_sent
 
 
+def test_a_place_in_an_earlier_topic_of_the_same_name_voids_nothing():
+    topic = MemoryTopic()
+    wanted = operation("a", "update", 11)
+    rules = SendingRules("events", "oplog", TOPIC_ID, RUN, {0: 0})
+    settled: list[Settled] = []
+    send_corrections(Sending(rules, {wanted.key: (0, 5_000)}, [(wanted, 0)]), topic, settled.extend)
+    assert [one.is_sent for one in settled] == [True]
+    assert len(topic.sent) == 1
+
+
 def test_a_record_that_is_no_operation_is_no_change():
     topic = MemoryTopic()
     topic.append(operation("a", "update", 9), [(CORRECTION_HEADER, b"nonsense")])
