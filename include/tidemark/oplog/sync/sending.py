@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from tidemark.operations.corrections import Correction, is_void
 from tidemark.operations.operation import ObjectOperation
 from tidemark.operations.reading import RecordedOperation
-from tidemark.oplog.sync.errors import CorrectionsVoided
+from tidemark.oplog.sync.errors import CorrectionsVoided, OplogTopicChanged
 
 AT_ONCE = 500
 """The corrections of a batch. In a larger one, more time passes between reading and sending."""
@@ -78,6 +78,15 @@ class SendingRules:
     at_once: int = AT_ONCE
 
 
+def refuse_truncated(pipeline: str, topic: str, ends: Mapping[int, int], known: Mapping[int, int]) -> None:
+    """Raise ``OplogTopicChanged`` where a partition ends before an offset that was read, or compared."""
+    for partition, first in sorted(known.items()):
+        end = ends.get(partition, first)
+        if end < first:
+            problem = f"has lost the end of partition {partition}, from offset {end} on"
+            raise OplogTopicChanged(pipeline, topic, problem)
+
+
 class Sending:
     """The corrections of one synchronisation, and what is known of their topic."""
 
@@ -117,6 +126,10 @@ class Sending:
     def next_offsets(self) -> Mapping[int, int]:
         """The first offset of each partition that was not read."""
         return self._next
+
+    def refuse_truncated(self, ends: Mapping[int, int]) -> None:
+        """Raise ``OplogTopicChanged`` where a partition ends before what was read: offsets are used again."""
+        refuse_truncated(self._rules.pipeline, self._rules.topic, ends, self._next)
 
     def needed(self, partition: int) -> int:
         """How far a partition has to be read before the next batch, whatever its end is said to be."""
