@@ -215,7 +215,7 @@ def test_the_topics_id_is_that_of_the_binding(world):
 
 def test_a_collection_may_begin_with_what_policy_oplog_left(world):
     world.publish_records("x y x~@0 y~@2")
-    world.publish_records("x~@1 y@3 z@0")
+    world.publish_records("x~@0 y@3 z@0")
     compact(world.control, world.log.folder, 4, keep=lambda id_: id_ in (0, 3), policy="oplog")
     world.deliver(world.started())
     assert world.objects() == {"x": "insert", "y": "delete", "z": "insert"}
