@@ -15,7 +15,8 @@ from tidemark.delivery.published_log import PublishedLog, read_messages
 from tidemark.delivery.state.positions import Positions, refuse_other_shape
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.target import TargetVerdict, compare, replaced
-from tidemark.delivery.writer import BadMessage, TargetMissing, Writing, Written
+from tidemark.delivery.writer import BadMessage, TargetMissing, Writer, Writing, Written
+from tidemark.delivery.writer_topics import TopicBeginnings
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
 from tidemark.outputs.model.consumer_name import split_consumer
@@ -23,6 +24,7 @@ from tidemark.outputs.model.digest import ShardDigest, TimeDigests
 from tidemark.outputs.state.output_store import OutputStore
 from tidemark.outputs.state.reader_store import ReaderStore
 from tidemark.verification.outputs.found import Extent, OutputDifference, OutputProblem, OutputVerification
+from tidemark.writers.collection.errors import VersionsRemoved
 from tidemark.writers.collection.writer import CollectionWriter
 
 FORGOTTEN = "bindings that are not readable any more"
@@ -85,6 +87,7 @@ def verify_collection(
     found: list[OutputDifference] = []
     unproven: dict[str, int] = {}
     count, since = 0, _since(positions, state)
+    beginnings = TopicBeginnings.of(writer, log)
     for binding, files in _chosen(log, state, extent):
         if binding.t <= since:
             unproven[FORGOTTEN] = unproven.get(FORGOTTEN, 0) + 1
@@ -101,7 +104,14 @@ def verify_collection(
         committed, stored = TimeDigests.from_json(body), writer.target.digests(binding.t)
         try:
             is_whole = binding.base >= log.manifest.compacted_below
-            computed = _computed(writer, binding, files, log, acknowledged) if is_whole else None
+            told = beginnings.tell(writer, binding)
+            computed = _computed(told, binding, files, log, acknowledged) if is_whole else None
+        except VersionsRemoved as removed:
+            if binding.t <= _since(positions, state):  # forgotten meanwhile
+                unproven[FORGOTTEN] = unproven.get(FORGOTTEN, 0) + 1
+            else:
+                found.append(_difference(OutputProblem.CONTENT, binding, error_text(removed)))
+            continue
         except BadMessage as bad:
             found.append(_difference(OutputProblem.CONTENT, binding, error_text(bad)))
             continue
@@ -150,7 +160,7 @@ def _chosen(
 
 
 def _computed(
-    writer: CollectionWriter,
+    writer: Writer,
     binding: Binding,
     files: Sequence[LogFile],
     log: PublishedLog,
@@ -159,7 +169,9 @@ def _computed(
     trial, total = writer.trial(), Written()
     for part in writer.cut(binding, files):
         total += trial.write(part, Writing(read_messages(log.folder, part, acknowledged), _NoLease()))
-    return TimeDigests(binding.t, total.digests or (ShardDigest(),) * writer.declared.shards)
+    timed = writer.timed_output()
+    assert timed is not None, "a collection has times"
+    return TimeDigests(binding.t, total.digests or (ShardDigest(),) * timed.shards)
 
 
 def _difference(problem: OutputProblem, binding: Binding, what: str) -> OutputDifference:

@@ -3,7 +3,7 @@
 Tests put tables in memory in its place. Nothing here decides which rows there are.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -17,7 +17,13 @@ from tidemark.collection.tables.changes import digest_of_stored
 from tidemark.collection.tables.codec.cells import StoredRows
 from tidemark.collection.tables.create import create_collection
 from tidemark.collection.tables.identity import identify
-from tidemark.collection.tables.key_origins import Origins, key_origins
+from tidemark.collection.tables.key_origins import (
+    KeyVersion,
+    Origins,
+    key_origins,
+    newest_before,
+    replaced_since,
+)
 from tidemark.collection.tables.layout import CollectionPlace
 from tidemark.collection.tables.purging import drop_obsolete, drop_times, find_obsolete
 from tidemark.collection.tables.reading import CollectionReader
@@ -75,10 +81,19 @@ class CollectionTarget:
         """See ``key_origins``."""
         return key_origins(self._tables, t, keys)
 
+    def newest_before(self, t: int, first_id: int, keys: Iterable[Key]) -> Mapping[Key, KeyVersion]:
+        """See ``newest_before``."""
+        return newest_before(self._tables, t, first_id, keys)
+
+    def replaced_since(self, t: int, ids: Mapping[Key, int]) -> frozenset[Key]:
+        """See ``replaced_since``."""
+        return replaced_since(self._tables, t, ids)
+
     @contextmanager
-    def writing(self, check: Callable[[], None]) -> Iterator[AddsRows]:
-        """Write rows; all are acknowledged when the block ends. ``check`` is called before every batch."""
-        with self._tables.bulk(check) as bulk:
+    def writing(self, check: Callable[[], None], in_flight: int) -> Iterator[AddsRows]:
+        """Write rows; all are acknowledged when the block ends. ``check`` is called before every batch, of
+        which at most ``in_flight`` wait for their answer."""
+        with self._tables.bulk(check, in_flight) as bulk:
             rows = RowWriter(self._tables, bulk)
             yield rows
             rows.finish()
