@@ -1,6 +1,7 @@
 """The bare loop beside the agent's ingest: receives datagrams, decodes, encodes and produces them, no more.
 
-It checks nothing, bounds nothing, answers nothing and has no event loop. Started by ``bench/oplog.py``; says
+The records are those of the agent, by the same functions. It lacks the agent around them: no queue, no bounds,
+no counters, no event loop, nothing by HTTP; an invalid operation ends it. Started by ``bench/oplog.py``; says
 its port in a line, and on SIGTERM ends when Kafka has acknowledged everything.
 """
 
@@ -9,24 +10,17 @@ import signal
 import socket
 import sys
 
-import msgspec
 from confluent_kafka import Producer
+
+from tidemark.clock import wall_clock_millis
+from tidemark.operations.operation import encoded
+from tidemark.operations.reading import read_operation
 
 BUFFER = 4_000_000
 AT_ONCE = 256
 WAITED = 0.002
 _FORCED_BUFFER = 33
 """``SO_RCVBUFFORCE``: the agent asks for it too."""
-
-
-class Operation(msgspec.Struct, gc=False):
-    """Read and written as it is."""
-
-    event: str
-    timestamp: str
-    parents: tuple[str, ...]
-    type: str
-    id: str
 
 
 class Bare:
@@ -63,20 +57,19 @@ class Bare:
     def run(self) -> None:
         buffer = bytearray(65_536)
         view, receive = memoryview(buffer), self.socket.recv_into
-        decode, encode = msgspec.json.Decoder(Operation).decode, msgspec.json.Encoder().encode
         producer, topic, noted = self.producer, self.topic, self.noted
         while not self.is_over:
             select.select([self.socket], [], [], WAITED)
+            received = wall_clock_millis()
             for _ in range(AT_ONCE):
                 try:
                     size = receive(view)
                 except BlockingIOError:
                     break
-                one = decode(view[:size])
-                key = f"{one.type}/{one.id}".encode()
+                one = read_operation(bytes(view[:size]), received)
                 while True:
                     try:
-                        producer.produce(topic, value=encode(one), key=key, on_delivery=noted)
+                        producer.produce(topic, value=encoded(one), key=one.key, on_delivery=noted)
                         break
                     except BufferError:
                         producer.poll(0.01)
