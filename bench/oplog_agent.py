@@ -27,6 +27,7 @@ name: {PIPELINE_NAME}
 source:
   kafka: {{{{topics: [{TOPIC}], format: oplog}}}}
 schedule: null
+follow: {{{{every: 1s, for: 1h}}}}
 log: {{{{path: "{{folder}}/log"}}}}
 agent: {{{{limits: {{{{connections: 20_000}}}}}}}}
 writers:

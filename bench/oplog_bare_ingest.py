@@ -1,8 +1,8 @@
 """The bare loop beside the agent's ingest: receives datagrams, decodes, encodes and produces them, no more.
 
-The records are those of the agent, by the same functions. It lacks the agent around them: no queue, no bounds,
-no counters, no event loop, nothing by HTTP; an invalid operation ends it. Started by ``bench/oplog.py``; says
-its port in a line, and on SIGTERM ends when Kafka has acknowledged everything.
+Its records are those of the agent, by the same functions. It lacks the agent around them: no queue, bounds,
+counters, no event loop, nothing by HTTP; an invalid operation ends it. It says its port in a line; on
+SIGTERM it ends when Kafka has acknowledged everything. Started by ``bench/oplog.py``.
 """
 
 import select
