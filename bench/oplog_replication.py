@@ -69,7 +69,7 @@ def measure_replication(own: Own, folder: Path, count: int) -> None:
     for name, each in rates.items():
         print(f"| {name} | {statistics.median(each):,.0f} | {statistics.median(each) / base:.2f} |")
     print(
-        f"\nReplication: {sizes / count:.0f} bytes and {statistics.median(cpu):.1f} µs of the agent's CPU an ",
+        f"\nReplication: {sizes / count:.0f} bytes and {statistics.median(cpu):.1f} µs of the agent's ",
         end="",
     )
-    print(f"object; the agent had {memory / 1e6:.0f} MB afterwards.")
+    print(f"CPU an object; the agent had {memory / 1e6:.0f} MB afterwards.")

@@ -7,7 +7,7 @@ from oplog_objects import write_dump  # isort: skip
 from oplog_processes import HERE  # isort: skip
 from services import Own  # isort: skip
 from submit import submit  # isort: skip
-from tidemark.spark.submission import driver_java_options
+from tidemark.embedded.jars.class_archive import driver_java_options
 
 TURNS = 3
 """Of which the first is not counted: Java compiles."""
