@@ -165,7 +165,7 @@ class MemoryTarget:
         return frozenset(later - {row.key for row in rows if row.message_id == ids[row.key]})
 
     @contextmanager
-    def writing(self, check: Callable[[], None]) -> Iterator["MemoryWriting"]:
+    def writing(self, check: Callable[[], None], in_flight: int) -> Iterator["MemoryWriting"]:
         yield MemoryWriting(self, check)
 
     def discard(self, rows: Iterable[CollectionRow]) -> None:

@@ -90,9 +90,10 @@ class CollectionTarget:
         return replaced_since(self._tables, t, ids)
 
     @contextmanager
-    def writing(self, check: Callable[[], None]) -> Iterator[AddsRows]:
-        """Write rows; all are acknowledged when the block ends. ``check`` is called before every batch."""
-        with self._tables.bulk(check) as bulk:
+    def writing(self, check: Callable[[], None], in_flight: int) -> Iterator[AddsRows]:
+        """Write rows; all are acknowledged when the block ends. ``check`` is called before every batch, of
+        which at most ``in_flight`` wait for their answer."""
+        with self._tables.bulk(check, in_flight) as bulk:
             rows = RowWriter(self._tables, bulk)
             yield rows
             rows.finish()
