@@ -39,6 +39,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "journal": "tidemark.compaction.policies.kinds:JOURNAL",
         "latest": "tidemark.compaction.policies.kinds:LATEST",
         "progress": "tidemark.compaction.policies.kinds:PROGRESS",
+        "oplog": "tidemark.compaction.policies.kinds:OPERATIONS",
         "none": "tidemark.compaction.policies.kinds:NONE",
     },
     "tidemark.transforms": {

@@ -64,4 +64,4 @@ def _read_operation() -> Callable[[bytes], Mapping[str, Any]]:
 JSON = FormatKind("json", _json_object, shapes_output=False, read_exactly=_exact_json_object)
 RAW = replace(JSON, name="raw")
 KAFKA_JOURNAL = replace(JSON, name=kinds.KAFKA_JOURNAL, policy="journal")
-OPLOG = FormatKind(kinds.OPLOG, _operation, policy="none", has_fixed_partitions=True)
+OPLOG = FormatKind(kinds.OPLOG, _operation, policy="oplog", has_fixed_partitions=True)

@@ -115,6 +115,7 @@ PURE = {
         "tidemark.journal.codec.json_text",
         "tidemark.operations",
         "tidemark.outputs.model.digest",
+        "tidemark.delivery.records",
         "tidemark.delivery.transforms",
         "tidemark.delivery.writing",
         "tidemark.pipeline.transforms",

@@ -5,10 +5,10 @@ batch: everything below it has its row, nothing above it was looked at.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
-from itertools import pairwise, repeat
+from itertools import repeat
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from tidemark.collection.model.row import CollectionRow, key_bytes
 from tidemark.collection.model.schema import CollectionSchema, Column
 from tidemark.collection.model.values.encoders import encoder_of, in_column
 from tidemark.collection.model.values.misfit import Misfit
+from tidemark.delivery.records import headers_of
 from tidemark.delivery.transforms.chain import Chain, TransformFailed
 from tidemark.delivery.transforms.document import Document, Operation
 from tidemark.delivery.writing import admit
@@ -144,7 +145,7 @@ def rows_of(messages: pa.RecordBatch, rules: RowRules) -> RowBatch:
     ignored = 0
     columns = (admitted[name].to_pylist() for name in _READ)
     has_headers = ENVELOPES[rules.envelope].has_corrections
-    headers = _headers(admitted["headers"]) if has_headers else repeat(_NO_HEADERS, admitted.num_rows)
+    headers = headers_of(admitted["headers"]) if has_headers else repeat(_NO_HEADERS, admitted.num_rows)
     for id_, key, value, timestamp, namespace, t, write_time, topic, partition, offset, own in zip(
         *columns, headers, strict=True
     ):
@@ -168,16 +169,6 @@ _READ = (
     *("id", "key", "value", "timestamp", "namespace"),
     *("t", "write_time", "topic", "partition", "offset"),
 )
-
-
-def _headers(column: pa.ListArray) -> Iterable[Headers]:
-    """The headers of each message. Most have none."""
-    if not len(column.flatten()):
-        return repeat(_NO_HEADERS, len(column))
-    bounds = column.offsets.to_numpy()
-    own = column.values.slice(bounds[0], bounds[-1] - bounds[0])  # a slice shares the whole array's values
-    pairs = list(zip(own.field("name").to_pylist(), own.field("value").to_pylist(), strict=True))
-    return (pairs[start:end] for start, end in pairwise((bounds - bounds[0]).tolist()))
 
 
 def _compiled(rules: RowRules) -> MakeRow:

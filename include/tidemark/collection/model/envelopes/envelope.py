@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidemark.collection.model.key_format import KeyFormat
 from tidemark.delivery.transforms.document import Operation
-from tidemark.operations.corrections import Correction
+
+if TYPE_CHECKING:
+    from tidemark.operations.corrections import Correction
 
 
 class EnvelopeName(StrEnum):
@@ -79,7 +81,7 @@ class WholeRecord(NamedTuple):
     key: tuple[bytes, ...]
     values: tuple[bytes | None, ...]
     gone: bool
-    correction: Correction | None
+    correction: "Correction | None"
 
 
 Headers = Sequence[tuple[str, bytes | None]]
