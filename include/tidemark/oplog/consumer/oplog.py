@@ -22,7 +22,7 @@ from tidemark.oplog.consumer.connection import (
     own_client,
     shut_down,
 )
-from tidemark.oplog.consumer.errors import NothingDone, OpLogError
+from tidemark.oplog.consumer.errors import NothingDone, OpLogConsumerError
 from tidemark.oplog.consumer.items import OpLogItem, OpLogReset
 from tidemark.oplog.consumer.opened import STALLED_AFTER, open_consumer
 
@@ -196,7 +196,7 @@ class OpLog:
     def _next_item(self) -> OpLogItem | None:
         try:
             return self._following.next_item()
-        except OpLogError:
+        except OpLogConsumerError:
             raise
         except BaseException:  # of a signal handler, between two steps: continue from the newest item
             self._following.lost(INTERRUPTED)

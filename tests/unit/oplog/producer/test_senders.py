@@ -10,7 +10,7 @@ from tests.support.scripted_agent import Received, Reset, ScriptedAgent, Step, a
 from tidemark.oplog.producer.errors import (
     BadAgentAddress,
     DatagramRefused,
-    NotAcknowledged,
+    OperationsNotAcknowledged,
     OperationsRefused,
 )
 from tidemark.oplog.producer.http_sender import HttpSender
@@ -106,7 +106,7 @@ def test_an_answer_that_acknowledges_nothing_clearly_acknowledges_nothing(body):
 def test_too_many_failures_are_an_error_that_names_the_line():
     partly = answer(503, b'{"error": "Kafka is slow", "acknowledged": [1]}')
     with Scripted(partly, answer(503)) as agent, HttpSender(agent.url, attempts=2, wait=Waits()) as sender:
-        with pytest.raises(NotAcknowledged) as error:
+        with pytest.raises(OperationsNotAcknowledged) as error:
             sender.send(given_lines("a", "b"))
         assert (error.value.line, error.value.before) == (2, 0)
 
