@@ -189,7 +189,8 @@ class OpLog:
     def _wait_for_room(self) -> None:
         stalled_at = time.monotonic() + STALLED_AFTER
         while not self._in_flight.has_room and not self._stopping.is_set():
-            self._in_flight.wait_for_change(stalled_at - time.monotonic())
+            # In parts: ``stop`` may come just before the wait begins.
+            self._in_flight.wait_for_change(min(1.0, stalled_at - time.monotonic()))
             if time.monotonic() >= stalled_at and not self._in_flight.has_room:
                 raise NothingDone(len(self._in_flight), STALLED_AFTER)
 
