@@ -51,6 +51,8 @@ HAND_BACK = _of("hand_back.")
 """Walked in ``tests/unit/writers/test_hand_back.py``."""
 EXPIRY = _of("expiry.")
 """Walked in ``tests/unit/expiry``."""
+SYNC = _of("sync.")
+"""Walked in ``tests/unit/oplog/sync/test_fault_walk.py``."""
 END_CONSUMER = _of("consumer.")
 """Walked in ``tests/unit/delivery/renditions/test_ended_consumer.py``."""
 RENDITION = _of("rendition.", "frontier.")
@@ -87,6 +89,7 @@ EVERY_LIST = (
     TAKE_OVER,
     HAND_BACK,
     EXPIRY,
+    SYNC,
     END_CONSUMER,
     RENDITION,
     HANDOVER,

@@ -2,8 +2,8 @@
 
 ``TransactionalProducer`` sends batches of which a reader sees all or nothing, and fences earlier producers
 with its id. ``SharedProducer`` sends one record at a time for many threads. ``PolledProducer`` sends many
-records for one event loop. ``send_all`` sends a few records together. None of them creates a topic, and none
-retries a record that it has reported as failed.
+records for one event loop. ``BatchProducer`` sends batches, ``send_all`` a single one. None of them creates a
+topic, and none retries a record that it has reported as failed.
 """
 
 import threading
@@ -121,36 +121,60 @@ def send_all(
     as_java: bool = False,
     compression: str = "none",
 ) -> list[Placed]:
-    """Send records in order and wait for them.
-
-    ``patience`` is the timeout of one record in seconds. ``as_java`` assigns keys to partitions as Java's
-    clients do; otherwise as librdkafka does. Returns the partition and offset of each record, in order.
-    Raises ``NotAllAcknowledged``; records without an acknowledgement may be in the topic or not.
-    """
-    complaints, placed, failed = Complaints(), dict[int, Placed](), list[KafkaError]()
-    options = _options(connection, complaints) | {
-        "delivery.timeout.ms": round(patience * 1000),
-        "compression.type": compression,
-    }
-    producer, count = Producer(options | (_JAVAS if as_java else {})), 0
+    """Send records in order and wait for them: one batch of a ``BatchProducer``."""
+    producer = BatchProducer(connection, patience, as_java=as_java, compression=compression)
     try:
-        for count, record in enumerate(records, 1):
-            _produce(producer, record, on_delivery=_noting(placed, failed, count))
-            producer.poll(0)
-            if failed:
-                break  # nothing more is sent after a failure
-            if count - len(placed) >= MOST_UNDER_WAY:
-                producer.flush(patience + 1)
-        producer.flush(patience + 1)
-        if failed:
-            raise KafkaException(failed[0])
-        if len(placed) < count:
-            raise timed_out("not acknowledged in time")
-    except (KafkaException, BufferError) as error:
-        raise _not_all(failure_of(error, complaints), len(placed)) from error
+        return producer.send(records)
     finally:
-        _close(producer)
-    return [placed[number] for number in range(1, count + 1)]
+        producer.close()
+
+
+class BatchProducer:
+    """Sends batches of records, each of which is waited for. After a failure it has to be closed."""
+
+    def __init__(
+        self,
+        connection: KafkaConnection,
+        patience: float,
+        *,
+        as_java: bool = False,
+        compression: str = "none",
+    ) -> None:
+        """``patience`` is the timeout of one record in seconds. ``as_java`` assigns keys to partitions as
+        Java's clients do; otherwise as librdkafka does."""
+        self._patience, self._complaints = patience, Complaints()
+        options = _options(connection, self._complaints) | {
+            "delivery.timeout.ms": round(patience * 1000),
+            "compression.type": compression,
+        }
+        self._producer = Producer(options | (_JAVAS if as_java else {}))
+
+    def send(self, records: Iterable[RecordToSend]) -> list[Placed]:
+        """Send records in order. Returns the partition and offset of each record, in order.
+
+        Raises ``NotAllAcknowledged``; records without an acknowledgement may be in the topic or not.
+        """
+        placed, failed, count = dict[int, Placed](), list[KafkaError](), 0
+        try:
+            for count, record in enumerate(records, 1):
+                _produce(self._producer, record, on_delivery=_noting(placed, failed, count))
+                self._producer.poll(0)
+                if failed:
+                    break  # nothing more is sent after a failure
+                if count - len(placed) >= MOST_UNDER_WAY:
+                    self._producer.flush(self._patience + 1)
+            self._producer.flush(self._patience + 1)
+            if failed:
+                raise KafkaException(failed[0])
+            if len(placed) < count:
+                raise timed_out("not acknowledged in time")
+        except (KafkaException, BufferError) as error:
+            raise _not_all(failure_of(error, self._complaints), len(placed)) from error
+        return [placed[number] for number in range(1, count + 1)]
+
+    def close(self) -> None:
+        """Disconnect. Records without an acknowledgement are given up."""
+        _close(self._producer)
 
 
 def _noting(

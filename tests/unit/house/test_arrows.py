@@ -90,7 +90,19 @@ MAY_IMPORT = {
         "client",
     },
     "work": LEAVES | {"cassandra", "kafka", "consensus", "pipeline"},
-    "oplog": LEAVES | {"client", "collection", "log", "kafka", "pipeline", "operations"},
+    "oplog": LEAVES
+    | {
+        "cassandra",
+        "kafka",
+        "consensus",
+        "pipeline",
+        "log",
+        "collection",
+        "outputs",
+        "writers",
+        "client",
+        "operations",
+    },
 }
 CORE = set(MAY_IMPORT)
 MAY_IMPORT["app"] = LEAVES | CORE
