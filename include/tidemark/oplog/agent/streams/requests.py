@@ -6,8 +6,7 @@ The server has checked its token and its ``Accept`` header already. Nothing here
 from dataclasses import dataclass
 
 from tidemark.operations.filters import OperationFilter
-
-EVERYTHING = OperationFilter()
+from tidemark.oplog.model.stream_filter import EVERYTHING, StreamFilter
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +31,8 @@ class StreamRequest:
     limits: OperationFilter = EVERYTHING
     ndjson: bool = False
     expires_at: float | None = None
+
+    @property
+    def stream_filter(self) -> StreamFilter:
+        """What the stream has."""
+        return StreamFilter(self.filter, self.limits)
