@@ -11,7 +11,7 @@ import structlog
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.app.topics import create_topics_of
-from tidemark.connections import Connections, OtherConnection
+from tidemark.connections import KafkaConnection, OtherConnection
 from tidemark.consensus.control_plane import look_at_control, open_control
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.positions import Positions
@@ -26,6 +26,7 @@ from tidemark.oplog.agent.server.tokens import tokens_of
 from tidemark.oplog.agent.settings import AgentSettings, changed, password_tokens
 from tidemark.oplog.agent.streams.service import Streams
 from tidemark.oplog.agent.streams.settings import StreamSettings, UnknownId
+from tidemark.oplog.agent.streams.sources.topic_door import KafkaTopic
 from tidemark.oplog.agent.topic import AgentTopic
 from tidemark.pipeline.model import Pipeline
 from tidemark.writers.renditions import build_declared
@@ -51,7 +52,6 @@ class TopicRefused(AgentError):
 
 def agent_settings(
     pipeline: Pipeline,
-    connections: Connections,
     look_up: Callable[[str], Mapping[str, Any]],
     environ: Mapping[str, str],
     *,
@@ -68,8 +68,10 @@ def agent_settings(
     if declared.tokens is not None:
         connection = OtherConnection.from_airflow(declared.tokens, look_up(declared.tokens))
         tokens += tokens_of(declared.tokens, connection)
-    (topic,) = pipeline.source.kafka.topics
-    return AgentSettings(pipeline.name, topic, connections.kafka, declared, tokens, is_ingest_only)
+    source = pipeline.source.kafka
+    kafka = KafkaConnection.from_airflow(source.connection, look_up(source.connection))
+    (topic,) = source.topics
+    return AgentSettings(pipeline.name, topic, kafka, declared, tokens, is_ingest_only)
 
 
 def agent_topic(opened: OpenPipeline, settings: AgentSettings) -> AgentTopic:
@@ -116,19 +118,18 @@ def register_collections(opened: OpenPipeline) -> None:
             events.info("collection registered", pipeline=opened.pipeline.name, writer=declared.name)
 
 
-def agent_streams(opened: OpenPipeline, settings: AgentSettings, topic: AgentTopic) -> Streams:
+def agent_streams(settings: AgentSettings, topic: AgentTopic) -> Streams:
     """The streams of an agent."""
     declared = settings.declared
-    return Streams(
-        StreamSettings(
-            pipeline=settings.pipeline,
-            topic=settings.topic,
-            kafka=settings.kafka,
-            partitions=topic.partitions,
-            unknown_id=UnknownId(declared.unknown_id.value),
-            object_url=declared.object_url,
-            heartbeat=declared.heartbeat.total_seconds(),
-            checkpoint=declared.checkpoint.total_seconds(),
-            max_age=declared.max_age.total_seconds(),
-        )
+    chosen = StreamSettings(
+        pipeline=settings.pipeline,
+        topic=settings.topic,
+        kafka=settings.kafka,
+        partitions=topic.partitions,
+        unknown_id=UnknownId(declared.unknown_id.value),
+        object_url=declared.object_url,
+        heartbeat=declared.heartbeat.total_seconds(),
+        checkpoint=declared.checkpoint.total_seconds(),
+        max_age=declared.max_age.total_seconds(),
     )
+    return Streams(chosen, KafkaTopic(settings.kafka, settings.topic))

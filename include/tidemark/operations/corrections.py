@@ -55,8 +55,9 @@ def is_void(correction: Correction, offset: int, topic_id: str, last_valid: int 
         offset: Its offset.
         topic_id: Kafka's id of the topic it was read from.
         last_valid: The offset of the newest valid operation of the same object before it, in the same
-            partition under the same topic id; None where there is none.
+            partition under the same topic id; None where there is none. It may be at or above the
+            correction's own offset where Kafka has lost the end of the partition: it does not count then.
     """
     if correction.topic_id != topic_id or offset - correction.looked_at > FARTHEST:
         return True
-    return last_valid is not None and last_valid >= correction.looked_at
+    return last_valid is not None and correction.looked_at <= last_valid < offset

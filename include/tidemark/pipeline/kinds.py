@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
+from tidemark.kafka.topic_shape import TopicTimestamps
 from tidemark.pipeline.extensions import ExtensionPoint
 
 KAFKA_JOURNAL = "kafka-journal"
@@ -35,6 +36,7 @@ class FormatKind:
             where ``read`` rounds no number and tells ``1`` from ``1.0``.
         has_fixed_partitions: Whether producers and readers compute the partitions of keys: a source has
             exactly one topic, by name, and a change of its partition count closes the log's gate.
+        timestamps: The timestamps of topics that are created for it; None: the broker's default.
     """
 
     name: str
@@ -43,6 +45,7 @@ class FormatKind:
     shapes_output: bool = True
     read_exactly: Callable[[bytes], Mapping[str, Any]] | None = None
     has_fixed_partitions: bool = False
+    timestamps: TopicTimestamps | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from tidemark.kafka.topic_shape import TopicTimestamps
 from tidemark.pipeline import kinds
 from tidemark.pipeline.kinds import FormatKind
 
@@ -64,4 +65,11 @@ def _read_operation() -> Callable[[bytes], Mapping[str, Any]]:
 JSON = FormatKind("json", _json_object, shapes_output=False, read_exactly=_exact_json_object)
 RAW = replace(JSON, name="raw")
 KAFKA_JOURNAL = replace(JSON, name=kinds.KAFKA_JOURNAL, policy="journal")
-OPLOG = FormatKind(kinds.OPLOG, _operation, policy="oplog", has_fixed_partitions=True)
+OPLOG = FormatKind(
+    kinds.OPLOG,
+    _operation,
+    policy="oplog",
+    has_fixed_partitions=True,
+    # The time of an old operation would let the broker refuse its record, or remove it at once.
+    timestamps=TopicTimestamps.APPENDED,
+)

@@ -127,7 +127,7 @@ class AgentPipeline:
 
     def _answers(self, agent: StartedAgent) -> bool:
         assert agent.process.poll() is None, agent.log.read_text()
-        return b"the agent " in agent.log.read_bytes()
+        return b" at http://" in agent.log.read_bytes()
 
     def records(self) -> list[Any]:
         """Every record of the topic."""

@@ -24,6 +24,11 @@ def test_a_correction_is_void_where_the_object_has_changed_since(last_valid):
     assert is_void(given_correction(), 120, TOPIC, last_valid)
 
 
+@pytest.mark.parametrize("last_valid", [120, 500])
+def test_an_operation_at_an_offset_that_kafka_has_lost_and_given_again_does_not_count(last_valid):
+    assert not is_void(given_correction(), 120, TOPIC, last_valid)
+
+
 def test_a_correction_right_after_what_was_read_is_valid():
     assert not is_void(given_correction(), LOOKED_AT, TOPIC, LOOKED_AT - 1)
 

@@ -8,7 +8,7 @@ import pytest
 from tests.support.running_agent import running_agent
 from tests.support.waiting import wait_until
 
-from tidemark.oplog.agent.errors import OperationsLost
+from tidemark.oplog.agent.errors import OperationsGivenUp
 from tidemark.oplog.agent.server.status import COUNTERS, GAUGES, metrics, stream_figures
 from tidemark.oplog.agent.server.tokens import AgentToken, TokenRole, digest_of
 from tidemark.oplog.agent.streams.service import StreamFigures
@@ -78,4 +78,4 @@ def test_an_agent_that_cannot_send_what_it_has_says_so_when_it_stops():
             agent.stop()
             wait_until(agent.loop.is_closed)
     (failure,) = agent.failure
-    assert (type(failure), failure.count) == (OperationsLost, 1)
+    assert (type(failure), failure.count) == (OperationsGivenUp, 1)

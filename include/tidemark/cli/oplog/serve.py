@@ -39,18 +39,15 @@ def serve(
     name = pipeline or os.environ.get(PIPELINE)
     if not name:
         raise typer.BadParameter(f"name a pipeline, or set {PIPELINE}.", param_hint="PIPELINE")
-    log_as_json()
     declared = find_pipeline(name)
-    connections = collect_connections(declared, look_up)
     options = {"listen": listen, "tokens": tokens, "udp": udp}
-    settings = agent_settings(
-        declared, connections, look_up, os.environ, is_ingest_only=ingest_only, **options
-    )
-    opened = OpenPipeline(declared, connections)
+    settings = agent_settings(declared, look_up, os.environ, is_ingest_only=ingest_only, **options)
+    opened = OpenPipeline(declared, collect_connections(declared, look_up))
+    log_as_json()
     topic = agent_topic(opened, settings)
     if not ingest_only:
         register_collections(opened)
-    streams = None if ingest_only else agent_streams(opened, settings, topic)
+    streams = None if ingest_only else agent_streams(settings, topic)
 
     def ready(address: str) -> None:
         what = "takes operations" if ingest_only else "takes and streams operations"

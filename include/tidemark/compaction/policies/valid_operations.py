@@ -149,10 +149,12 @@ def _followed_by(candidates: list[Candidate], later: Candidate) -> list[Candidat
     if not candidates:
         return [later]
     last = candidates[-1]
-    # No valid operation before `later` has a higher offset than `last`, whether that is valid or void.
+    # Whether `last` is valid or void, no valid operation is between it and `later`.
     if not later.is_beside(last) or last.offset < later.looked_at:
         return [later.decided]
-    return candidates if last.is_decided else [*candidates, later]
+    if not last.is_decided:
+        return [*candidates, later]
+    return candidates if last.offset < later.offset else [later.decided]
 
 
 def _newest(in_order: pa.Table) -> pa.Table:

@@ -72,7 +72,7 @@ class TopicUnusable(AgentError):
 
 
 @with_fields
-class OperationsLost(AgentError):
+class OperationsGivenUp(AgentError):
     """An agent was stopped with operations that Kafka had not acknowledged."""
 
     pipeline: str

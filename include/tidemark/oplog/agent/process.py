@@ -19,7 +19,7 @@ import uvicorn
 import uvloop
 
 from tidemark.kafka.producer import PolledProducer
-from tidemark.oplog.agent.errors import AddressTaken, OperationsLost
+from tidemark.oplog.agent.errors import AddressTaken, OperationsGivenUp
 from tidemark.oplog.agent.ingest.counters import IngestCounters
 from tidemark.oplog.agent.ingest.intake import Intake
 from tidemark.oplog.agent.ingest.polling import QueuePolling
@@ -117,7 +117,7 @@ class AgentProcess:
     async def run(self, ready: Callable[[str], object]) -> None:
         """Serve until ``stop``. ``ready`` is called with the address when requests are answered.
 
-        Raises ``AddressTaken`` before anything was started, and ``OperationsLost`` at the end.
+        Raises ``AddressTaken`` before anything was started, and ``OperationsGivenUp`` at the end.
         """
         loop = asyncio.get_running_loop()
         with self._sockets() as (http, datagrams):
@@ -168,7 +168,7 @@ class AgentProcess:
         if (failure := serving.exception()) is not None:
             raise failure
         if left:
-            raise OperationsLost(self._settings.pipeline, left)
+            raise OperationsGivenUp(self._settings.pipeline, left)
 
     def _server(self) -> uvicorn.Server:
         logging.getLogger("uvicorn").setLevel(logging.ERROR)  # requests that are no HTTP are not worth a line

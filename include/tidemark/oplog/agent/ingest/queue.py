@@ -143,16 +143,16 @@ class IngestQueue:
 
     def close(self) -> int:
         """End the producer; returns how many operations were given up."""
-        left = len(self._waiting) + len(self._in_flight)
         self._is_replacing = True
         if self._producer is not None:
             self._producer.abandon()
             self._producer = None
-        for operation in (*self._in_flight, *self._waiting):
+        given_up = (*self._in_flight, *self._waiting)
+        for operation in given_up:
             self._fail(operation, "the agent was stopped")
         self._in_flight.clear()
         self._waiting.clear()
-        return left
+        return len(given_up)
 
     def _send(self) -> None:
         while self._waiting and self._producer and not self._is_broken:

@@ -34,7 +34,7 @@ from tidemark.oplog.agent.server.answers import (
     refusal,
     try_again,
 )
-from tidemark.oplog.agent.server.bodies import BodyRefused, ClientGone
+from tidemark.oplog.agent.server.bodies import BodyRefused, SenderGone
 from tidemark.oplog.agent.server.connections import ABORT
 from tidemark.oplog.agent.server.cors import CrossOrigin
 from tidemark.oplog.agent.server.headers import (
@@ -50,7 +50,8 @@ from tidemark.oplog.agent.server.health import HealthChecks
 from tidemark.oplog.agent.server.posts import OperationPosts
 from tidemark.oplog.agent.server.status import METRICS_TYPE, metrics
 from tidemark.oplog.agent.server.tokens import AgentToken, TokenRole
-from tidemark.oplog.agent.streams.requests import EVERYTHING, StreamRequest
+from tidemark.oplog.agent.streams.requests import StreamRequest
+from tidemark.oplog.model.stream_filter import EVERYTHING
 
 OPERATIONS = frozenset({"/", "/ops"})
 FIGURES = frozenset({"/status", "/metrics"})
@@ -100,7 +101,7 @@ class AgentApp:
             answer = refused.answer
         except BadQuery as bad:
             answer = refusal(400, f"The query of the request cannot be read: {bad}.")
-        except ClientGone:
+        except SenderGone:
             return
         except Exception as error:
             events.error("request failed", path=scope["path"], error=f"{type(error).__name__}: {error}")

@@ -21,7 +21,7 @@ class BodyRefused(Exception):
         self.answer = answer
 
 
-class ClientGone(Exception):
+class SenderGone(Exception):
     """The client has closed the connection, so there is nothing to answer."""
 
 
@@ -35,7 +35,7 @@ class BodyReader:
     async def read(self, receive: Receive, announced: bytes | None) -> bytes:
         """The whole body. ``announced``: the header ``Content-Length``.
 
-        Raises ``BodyRefused`` or ``ClientGone``.
+        Raises ``BodyRefused`` or ``SenderGone``.
         """
         if announced is not None and announced.isdigit() and int(announced[:20]) > self._most:
             raise BodyRefused(self._too_large())
@@ -47,7 +47,7 @@ class BodyReader:
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise ClientGone
+                        raise SenderGone
                     chunk = message.get("body", b"")
                     size += len(chunk)
                     if size > self._most:

@@ -44,7 +44,7 @@ class OperationPosts:
         self._clock, self._within, self._problem = clock, within, problem
 
     async def answer(self, head: RequestHead, receive: Receive, token: AgentToken | None) -> Answer:
-        """The answer to a request. Raises ``BodyRefused`` or ``ClientGone``."""
+        """The answer to a request. Raises ``BodyRefused`` or ``SenderGone``."""
         type_, charset = media_type(head.text("content-type"))
         if type_ not in (ONE, NDJSON):
             return refusal(415, f"The content type is not {ONE} or {NDJSON}. Nothing was sent.", CLOSE)
