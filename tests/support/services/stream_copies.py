@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+from tests.support.waiting import wait_until
 
 Object = tuple[str, tuple[str, ...]]
 """Timestamp and parents."""
@@ -131,47 +132,67 @@ class StreamCopy:
         if event.id:
             self.position = event.id
 
-    def follow_once(
-        self, url: str, enough: Callable[[], object], query: str = "", **headers: str
-    ) -> OpenStream | None:
-        """One connection, until there is enough or it ends; None where there was no stream."""
+    def begin(self, url: str, query: str = "", **headers: str) -> OpenStream | None:
+        """A connection where the client was; None where there was no stream."""
         try:
             stream = OpenStream(url, self.position, query, **headers)
         except (OSError, HTTPException):
             return None
+        if stream.status != 200:
+            stream.close()
+            return None
+        self.modes.append(stream.mode)
+        return stream
+
+    def follow(self, stream: OpenStream, enough: Callable[[], object]) -> None:
+        """Take what comes, until there is enough or the connection ends."""
         try:
-            if stream.status != 200:
-                return None
-            self.modes.append(stream.mode)
             for event in stream.events():
                 self.take(event)
                 if enough():
                     break
         finally:
             stream.close()
-        return stream
+
+    def follow_once(self, url: str, enough: Callable[[], object], query: str = "", **headers: str) -> bool:
+        """One connection; whether there was a stream."""
+        if (stream := self.begin(url, query, **headers)) is None:
+            return False
+        self.follow(stream, enough)
+        return True
 
 
 class FollowingClient:
-    """A client in a thread that comes back for as long as it is not told to stop, each time where ``url`` says."""
+    """A client in a thread that comes back until the end of the block, each time where ``url`` says.
+
+    Attributes:
+        copy: What it has.
+        ended: How many of its connections have ended, or were never there.
+    """
 
     def __init__(self, url: Callable[[], str], copy: StreamCopy, query: str = "") -> None:
-        self.copy, self.connections = copy, 0
+        self.copy, self.ended = copy, 0
         self._url, self._query, self._stop = url, query, Event()
+        self._stream: OpenStream | None = None
         self._thread = Thread(target=self._run, daemon=True)
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            self.copy.follow_once(self._url(), self._stop.is_set, self._query)
-            self.connections += 1
+            self._stream = self.copy.begin(self._url(), self._query)
+            if self._stream is not None:
+                self.copy.follow(self._stream, self._stop.is_set)
+            self.ended += 1
             self._stop.wait(0.02)
 
     def __enter__(self) -> "FollowingClient":
         self._thread.start()
+        wait_until(lambda: self._stream, what="a stream")
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
+        if self._stream is not None:
+            self._stream.close()
         self._thread.join(SILENT + 10)
         assert not self._thread.is_alive()
 
