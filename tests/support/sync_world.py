@@ -55,10 +55,10 @@ class MemorySynchronisation(Synchronisation):
 
     world: "SyncWorld | None" = field(default=None, compare=False)
 
-    def read_topic(self) -> TopicState:
+    def read_topic(self, *, records: bool = False) -> TopicState:
         assert self.world
         ends = self.world.topic.ends()
-        return TopicState("oplog", self.world.topic_id, dict.fromkeys(ends, 0), ends)
+        return TopicState("oplog", self.world.topic_id, len(ends), dict.fromkeys(ends, 0), ends)
 
     def reached(self, topic: TopicState, ends: Mapping[int, int] | None = None) -> KnownOperations:
         assert self.world

@@ -20,6 +20,8 @@ from tidemark.errors import with_fields
 from tidemark.kafka.errors import UnknownTopic
 from tidemark.kafka.topic_shape import CreationOutcome, TopicShape
 from tidemark.kafka.topics import TopicDescription, TopicQuestions
+from tidemark.log.fixed_topics import record_topic, recorded_topic
+from tidemark.log.source import read_available
 from tidemark.log.state.control import LogControl
 from tidemark.oplog.agent.errors import AgentError, NoAgent
 from tidemark.oplog.agent.server.tokens import tokens_of
@@ -28,7 +30,7 @@ from tidemark.oplog.agent.streams.service import Streams
 from tidemark.oplog.agent.streams.settings import StreamSettings, UnknownId
 from tidemark.oplog.agent.streams.sources.topic_door import KafkaTopic
 from tidemark.oplog.agent.topic import AgentTopic
-from tidemark.pipeline.model import Pipeline
+from tidemark.pipeline.model import Pipeline, source_topics
 from tidemark.writers.renditions import build_declared
 
 PATIENCE = 10.0
@@ -99,11 +101,14 @@ def agent_topic(opened: OpenPipeline, settings: AgentSettings) -> AgentTopic:
     return topic
 
 
-def recorded_partitions(opened: OpenPipeline, topic: str) -> int | None:
-    """The number of partitions of the topic that the pipeline has bound; None before its first binding."""
-    consensus = look_at_control(opened.connections)  # anew: the first run of the pipeline may have created it
-    reached = LogControl(consensus, opened.pipeline.name).bindings_head().reached
-    return sum(name == topic for name, _ in reached) or None
+def recorded_partitions(opened: OpenPipeline, topic: str) -> int:
+    """The number by which the partitions of keys are computed. The first process that asks records it."""
+    name, connections = opened.pipeline.name, opened.connections
+    known = recorded_topic(LogControl(look_at_control(connections), name), topic)
+    if known is None:
+        available = read_available(source_topics(opened.pipeline), connections.kafka)
+        known = record_topic(LogControl(open_control(connections), name), available, topic)
+    return known.partitions
 
 
 def register_collections(opened: OpenPipeline) -> None:

@@ -98,7 +98,6 @@ def send(pipeline: str, plan: dict[str, Any], **context: Any) -> dict[str, int]:
 
 @task(
     task_id="verify",
-    trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
     doc_md="Look at the corrected objects once more; fail where no later operation explains a difference.",
 )
 def verify(pipeline: str, plan: dict[str, Any]) -> dict[str, int]:

@@ -18,8 +18,11 @@ import psutil
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from tests.support.waiting import wait_until
 
+from tidemark.connections import Connections
+from tidemark.consensus.control_plane import open_control
 from tidemark.embedded.ports import free_port
 from tidemark.kafka.admin import delete_topic
+from tidemark.log.state.control import LogControl
 from tidemark.settings import ROOT
 
 PIPELINE = """
@@ -168,3 +171,5 @@ def agent_pipeline(
         yield AgentPipeline(services, name, folder)
     finally:
         delete_topic(services.kafka, name)
+        connections = Connections(kafka=services.kafka, cassandra={"cassandra_default": services.cassandra})
+        LogControl(open_control(connections), name).forget_bindings()

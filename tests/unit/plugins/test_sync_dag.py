@@ -48,9 +48,13 @@ def test_the_tasks_follow_each_other(dag):
     }
 
 
-@pytest.mark.parametrize("task", ["barrier", "send", "wait_for_replication", "verify", "report"])
+@pytest.mark.parametrize("task", ["barrier", "send", "wait_for_replication", "report"])
 def test_a_task_after_one_that_may_be_skipped_still_runs(dag, task):
     assert dag.get_task(task).trigger_rule == "none_failed_min_one_success"
+
+
+def test_nothing_is_verified_where_nothing_was_sent(dag):
+    assert dag.get_task("verify").trigger_rule == "all_success"
 
 
 def test_R28_H13_dump_and_start_have_to_be_named(dag):

@@ -1,4 +1,4 @@
-"""``tidemark oplog``: operations by hand, the agent, and dumps: send, follow, serve, look, synchronise.
+"""``tidemark oplog``: operations by hand, and the agent: send, follow, serve, look, synchronise.
 
 Each command is a module of its own; this one only lists them.
 """

@@ -31,8 +31,8 @@ class AgentTopic:
         describe: Callable[[], TopicDescription],
         recorded: Callable[[], int | None],
     ) -> None:
-        """``recorded``: the number of partitions that the pipeline has recorded; None before its first run.
-        It may raise ``TidemarkError`` where the record cannot be read."""
+        """``recorded``: the number of partitions that the pipeline has recorded; None where it has none. It
+        may raise ``TidemarkError`` where the record cannot be read."""
         self.pipeline, self.topic = pipeline, topic
         self.partitions = 0
         self.id: UUID | None = None
@@ -41,6 +41,7 @@ class AgentTopic:
         self.problem: str | None = None
         """Why no operation is accepted."""
         self._describe, self._recorded = describe, recorded
+        self._is_unread = False
 
     def partition_of(self, key: bytes) -> int:
         """The partition of a key, as Java's clients compute it."""
@@ -48,12 +49,16 @@ class AgentTopic:
 
     def look(self) -> None:
         """Ask Kafka and the record. Raises ``KafkaFailure`` where the topic cannot be described."""
+        found = self._describe()
         try:
             recorded = self._recorded()
         except TidemarkError as error:  # without Cassandra, what is known goes on
-            events.warning("record of partitions not read", pipeline=self.pipeline, problem=str(error))
             recorded = self.partitions or None
-        found = self._describe()
+            if not self._is_unread:
+                events.warning("record of partitions not read", pipeline=self.pipeline, problem=str(error))
+            self._is_unread = True
+        else:
+            self._is_unread = False
         self._judge(found, recorded)
 
     def check(self) -> None:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from tidemark.client.collection.opened import OpenedCollection
 from tidemark.log.bindings.bound_offsets import offsets_bound_at
 from tidemark.log.state.control import LogControl
-from tidemark.oplog.sync.errors import CollectionBehind, OplogTopicChanged
+from tidemark.oplog.sync.errors import CollectionBehind
 from tidemark.oplog.sync.kafka_operations import TopicState
+from tidemark.oplog.sync.sending import refuse_truncated
 from tidemark.outputs.errors import OutputMissing
 
 NOTHING_BOUND = 0
@@ -38,15 +39,12 @@ class KnownOperations:
 def newest_known(opened: OpenedCollection, control: LogControl, topic: TopicState) -> KnownOperations:
     """The newest time that can be read, and what the collection has then.
 
-    Raises ``CollectionBehind`` where nothing can be read, and ``OplogTopicChanged`` where the topic is not
-    the one that was bound.
+    Raises ``CollectionBehind`` where nothing can be read, and ``OplogTopicChanged`` where the topic has lost
+    what was bound.
     """
     head = control.bindings_head()
     if head.newest is None:
         return KnownOperations(NOTHING_BOUND, topic.firsts)
-    if head.topic_ids.get(topic.topic, topic.topic_id) != topic.topic_id:
-        problem = "was deleted and made again, and the new one was not accepted yet"
-        raise OplogTopicChanged(control.pipeline, topic.topic, problem)
     try:
         with opened.asking():
             output = opened.view.advanced()
@@ -54,7 +52,9 @@ def newest_known(opened: OpenedCollection, control: LogControl, topic: TopicStat
         raise CollectionBehind(*opened.name, topic.ends) from None
     if output.frontier <= output.since:
         raise CollectionBehind(*opened.name, topic.ends)
-    return known_at(control, topic, output.frontier - 1)
+    known = known_at(control, topic, output.frontier - 1)
+    refuse_truncated(control.pipeline, topic.topic, topic.ends, known.starts)
+    return known
 
 
 def known_at(control: LogControl, topic: TopicState, t: int) -> KnownOperations:

@@ -169,8 +169,8 @@ class OplogTopicChanged(SyncError):
     problem: str
 
     text = (
-        "{pipeline}: topic {topic} {problem}. Corrections that were sent to it before are void. Run "
-        "{pipeline}.replicate, which says what to do, then start the synchronisation again."
+        "{pipeline}: topic {topic} {problem}. Nothing more was sent. Run {pipeline}.replicate, which says "
+        "what to do, then start the synchronisation again."
     )
 
 

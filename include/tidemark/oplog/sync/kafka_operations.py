@@ -15,7 +15,16 @@ from tidemark.kafka.errors import KafkaFailure, NotAllAcknowledged
 from tidemark.kafka.partitioning import key_hash
 from tidemark.kafka.producer import BatchProducer, RecordToSend
 from tidemark.kafka.tail import FETCHED_AHEAD, FETCHED_AT_ONCE
+from tidemark.log.fixed_topics import record_topic, recorded_topic
+from tidemark.log.model.binding import Available
+from tidemark.log.model.fixed_partitions import (
+    FixedPartitions,
+    FixedTopic,
+    find_changes,
+    partition_counts,
+)
 from tidemark.log.source import NoSuchTopic, read_available
+from tidemark.log.state.control import LogControl
 from tidemark.operations.corrections import CORRECTION_HEADER
 from tidemark.operations.operation import encoded, object_key
 from tidemark.oplog.sync.errors import (
@@ -25,7 +34,7 @@ from tidemark.oplog.sync.errors import (
     SyncUnanswered,
 )
 from tidemark.oplog.sync.sender import TopicRecord
-from tidemark.oplog.sync.sending import Outgoing, Place
+from tidemark.oplog.sync.sending import Outgoing, Place, refuse_truncated
 from tidemark.pipeline.model import Pipeline, source_topics
 
 PATIENCE = 30.0
@@ -34,50 +43,75 @@ PATIENCE = 30.0
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """The topic at one moment.
+    """The topic at one moment. Partitions that were added to it are left out: they stay empty.
 
     Attributes:
         topic: Its name.
         topic_id: Kafka's id of it.
+        partitions: The number by which the partitions of objects are computed.
         firsts: The first offset of every partition.
         ends: The next offset of every partition, as far as records can be read.
     """
 
     topic: str
     topic_id: str
+    partitions: int
     firsts: Mapping[int, int]
     ends: Mapping[int, int]
 
-    @property
-    def partitions(self) -> int:
-        """How many partitions it has."""
-        return len(self.ends)
 
+def read_topic(
+    pipeline: Pipeline, connection: KafkaConnection, control: LogControl, *, records: bool = False
+) -> TopicState:
+    """The topic of a pipeline's operations now; ``records`` fixes its id and its partitions before use.
 
-def read_topic(pipeline: Pipeline, connection: KafkaConnection) -> TopicState:
-    """The topic of a pipeline's operations now. Raises ``OplogTopicMissing``."""
+    Raises ``OplogTopicMissing``, and ``OplogTopicChanged`` where it is not as it was recorded.
+    """
     (topic,) = pipeline.source.kafka.topics
     try:
         found = read_available(source_topics(pipeline), connection)
     except NoSuchTopic:
         raise OplogTopicMissing(pipeline.name, topic) from None
-    held = {partition: one for (_, partition), one in found.offsets.items()}
+    recorded = record_topic(control, found, topic) if records else recorded_topic(control, topic)
+    return topic_state(pipeline.name, topic, found, control.bindings_head().partitions, recorded)
+
+
+def topic_state(
+    pipeline: str,
+    topic: str,
+    found: Available,
+    fixed: Mapping[str, FixedPartitions],
+    recorded: FixedTopic | None,
+) -> TopicState:
+    """The topic as Kafka has it, if that is as it was recorded. Raises ``OplogTopicChanged``."""
+    topic_id, partitions = found.topic_ids.get(topic, ""), partition_counts(found)[topic]
+    if recorded is not None:
+        if topic_id != recorded.topic_id:
+            problem = "was deleted and made again, and the new one was not accepted yet"
+            raise OplogTopicChanged(pipeline, topic, problem)
+        for change in find_changes(fixed, found):
+            problem = f"has {change.found} partitions instead of {change.computed_by}"
+            raise OplogTopicChanged(pipeline, topic, f"{problem}, so objects may have moved")
+        partitions = recorded.partitions
+    held = {number: found.offsets[topic, number] for number in range(partitions)}
     return TopicState(
         topic,
-        found.topic_ids.get(topic, ""),
-        {partition: one.earliest for partition, one in held.items()},
-        {partition: one.latest for partition, one in held.items()},
+        topic_id,
+        partitions,
+        {number: one.earliest for number, one in held.items()},
+        {number: one.latest for number, one in held.items()},
     )
 
 
-def refuse_changed(pipeline: str, now: TopicState, topic_id: str, partitions: int) -> None:
-    """Raise ``OplogTopicChanged`` where the topic is not the one that was compared with."""
+def refuse_changed(pipeline: str, now: TopicState, topic_id: str, starts: Mapping[int, int]) -> None:
+    """Raise ``OplogTopicChanged`` where the topic is not the one that was compared with up to ``starts``."""
     if now.topic_id != topic_id:
         problem = "was deleted and made again since its operations were compared with the dump"
         raise OplogTopicChanged(pipeline, now.topic, problem)
-    if now.partitions != partitions:
-        problem = f"has {now.partitions} partitions instead of {partitions}, so objects may have moved"
+    if now.partitions != len(starts):
+        problem = f"has {now.partitions} partitions instead of {len(starts)}, so objects may have moved"
         raise OplogTopicChanged(pipeline, now.topic, problem)
+    refuse_truncated(pipeline, now.topic, now.ends, starts)
 
 
 def partition_of(type_: str, id_: str, partitions: int) -> int:

@@ -65,6 +65,7 @@ def send_corrections(
 def read_on(sending: Sending, topic: OperationTopic) -> None:
     """Read every partition to its end, and at least as far as this sender has written."""
     ends = topic.ends()
+    sending.refuse_truncated(ends)
     ranges = {
         partition: (first, max(ends.get(partition, first), sending.needed(partition)))
         for partition, first in sending.next_offsets.items()

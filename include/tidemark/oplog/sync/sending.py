@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from tidemark.operations.corrections import Correction, is_void
 from tidemark.operations.operation import ObjectOperation
 from tidemark.operations.reading import RecordedOperation
-from tidemark.oplog.sync.errors import CorrectionsVoided
+from tidemark.oplog.sync.errors import CorrectionsVoided, OplogTopicChanged
 
 AT_ONCE = 500
 """The corrections of a batch. In a larger one, more time passes between reading and sending."""
@@ -78,6 +78,15 @@ class SendingRules:
     at_once: int = AT_ONCE
 
 
+def refuse_truncated(pipeline: str, topic: str, ends: Mapping[int, int], known: Mapping[int, int]) -> None:
+    """Raise ``OplogTopicChanged`` where a partition ends before an offset that was read, or compared."""
+    for partition, first in sorted(known.items()):
+        end = ends.get(partition, first)
+        if end < first:
+            problem = f"has lost the end of partition {partition}, from offset {end} on"
+            raise OplogTopicChanged(pipeline, topic, problem)
+
+
 class Sending:
     """The corrections of one synchronisation, and what is known of their topic."""
 
@@ -118,6 +127,10 @@ class Sending:
         """The first offset of each partition that was not read."""
         return self._next
 
+    def refuse_truncated(self, ends: Mapping[int, int]) -> None:
+        """Raise ``OplogTopicChanged`` where a partition ends before what was read: offsets are used again."""
+        refuse_truncated(self._rules.pipeline, self._rules.topic, ends, self._next)
+
     def needed(self, partition: int) -> int:
         """How far a partition has to be read before the next batch, whatever its end is said to be."""
         return self._needed[partition]
@@ -132,13 +145,21 @@ class Sending:
         if offset < self._next[partition]:
             return  # read before
         if correction is not None:
-            last = self._valid.get(key, self._stored[key])
-            in_partition = last[1] if last is not None and last[0] == partition else None
-            if is_void(correction, offset, self._rules.topic_id, in_partition):
+            if is_void(correction, offset, self._rules.topic_id, self._last_valid(key, partition)):
                 return
             if correction.run == self._rules.run:
                 self._ours[key] = partition, offset
         self._valid[key] = partition, offset
+
+    def _last_valid(self, key: bytes, partition: int) -> int | None:
+        """The offset of the last valid operation of an object that is known; None where there is none."""
+        if (met := self._valid.get(key)) is not None:
+            return met[1] if met[0] == partition else None
+        stored = self._stored[key]
+        if stored is None or stored[0] != partition:
+            return None
+        # A place beyond is one in a topic of the same name that was deleted: its offsets mean nothing here.
+        return stored[1] if stored[1] < self._rules.starts[partition] else None
 
     def read_to(self, partition: int, end: int) -> None:
         """Note that everything before an offset was read, and met where it is wanted."""

@@ -5,7 +5,7 @@ sent is in the topic. The comparison itself is the work of an engine, which is n
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, BinaryIO, cast
 
@@ -124,9 +124,9 @@ class Synchronisation:
         with opened_dump(dump, show, stdin) as reader:
             return self.files.keep_dump(reader, dump, begun, may_be_empty=force)
 
-    def read_topic(self) -> TopicState:
-        """The topic as it is now. Raises ``OplogTopicMissing``."""
-        return read_topic(self.declared, self.connections.kafka)
+    def read_topic(self, *, records: bool = False) -> TopicState:
+        """See ``kafka_operations.read_topic``."""
+        return read_topic(self.declared, self.connections.kafka, self.control, records=records)
 
     def reached(self, topic: TopicState, ends: Mapping[int, int] | None = None) -> KnownOperations:
         """What the collection has now, which is everything before these ends, or the topic's.
@@ -150,7 +150,7 @@ class Synchronisation:
 
     def send(self, diff: DiffSummary, signed: AuditEntry | None = None) -> SentSummary:
         """Send the corrections of a comparison that are not sent yet. ``signed`` is kept for ever."""
-        self._refuse_changed(diff)
+        self._refuse_changed(diff, records=True)
         if signed is not None:
             self.control.keep_decision(signed)
         topic, partitions = diff.topic, len(diff.starts)
@@ -199,7 +199,7 @@ class Synchronisation:
         self.files.remove(key)
         return document
 
-    def _refuse_changed(self, diff: DiffSummary) -> TopicState:
-        now = self.read_topic()
-        refuse_changed(self.pipeline, now, diff.topic_id, len(diff.starts))
-        return replace(now, topic_id=diff.topic_id)
+    def _refuse_changed(self, diff: DiffSummary, *, records: bool = False) -> TopicState:
+        now = self.read_topic(records=records)
+        refuse_changed(self.pipeline, now, diff.topic_id, diff.starts)
+        return now

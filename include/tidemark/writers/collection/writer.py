@@ -70,8 +70,8 @@ class CollectionWriter(Writer):
         topics: The topics that the pipeline's file names.
         tables: The identity of the tables that it is bound to; None before.
         is_trial: Whether it only computes digests.
-        first_ids: The first ids of topics that were created again under their names, of those of the binding.
         in_flight: How many batches of rows wait for their answer at the same time.
+        first_ids: The first ids of topics that were created again under their names, of those of the binding.
     """
 
     pipeline: str
@@ -81,8 +81,8 @@ class CollectionWriter(Writer):
     topics: frozenset[str] = field(default=frozenset(), kw_only=True)
     tables: str | None = field(default=None, kw_only=True)
     is_trial: bool = field(default=False, kw_only=True)
-    first_ids: Mapping[str, int] = field(default_factory=dict, kw_only=True)
     in_flight: int = field(default=IN_FLIGHT, kw_only=True)
+    first_ids: Mapping[str, int] = field(default_factory=dict, kw_only=True)
 
     def __getstate__(self) -> dict[str, Any]:
         # Without what was compiled: functions of other packages may not be pickled.
@@ -124,15 +124,15 @@ class CollectionWriter(Writer):
         """See ``Writer.trial``. Corrections depend on rows of earlier messages, which are read."""
         return replace(self, is_trial=True)
 
+    def beside(self) -> "CollectionWriter":
+        """See ``Writer.beside``."""
+        return replace(self, in_flight=IN_FLIGHT_BESIDE)
+
     def since_recreation(self, first_ids: Mapping[str, int]) -> "CollectionWriter | None":
         """See ``Writer.since_recreation``: partitions and offsets of a key are compared within a topic."""
         if self.declared.envelope is EnvelopeName.APPEND:
             return None
         return replace(self, first_ids=dict(first_ids))
-
-    def beside(self) -> "CollectionWriter":
-        """See ``Writer.beside``."""
-        return replace(self, in_flight=IN_FLIGHT_BESIDE)
 
     def create_target(self) -> None:
         """Creates both tables, and refuses those that have rows: of another collection, or of this one."""

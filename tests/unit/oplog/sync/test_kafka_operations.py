@@ -9,6 +9,8 @@ from tests.support.operation_topic import TOPIC_ID, operation
 
 from tidemark.kafka import consumer, producer
 from tidemark.kafka.partitioning import key_hash
+from tidemark.log.model.binding import Available, Offsets
+from tidemark.log.model.fixed_partitions import FixedPartitions, FixedTopic
 from tidemark.operations.corrections import Correction
 from tidemark.oplog.sync.errors import OperationsGone, OplogTopicChanged, SyncUnanswered
 from tidemark.oplog.sync.kafka_operations import (
@@ -16,6 +18,7 @@ from tidemark.oplog.sync.kafka_operations import (
     TopicState,
     partition_of,
     refuse_changed,
+    topic_state,
 )
 from tidemark.oplog.sync.sending import Outgoing
 
@@ -84,11 +87,44 @@ def test_a_cluster_that_does_not_answer_is_named(monkeypatch):
         topic.ends()
 
 
+NOW = TopicState("oplog", TOPIC_ID, 2, {0: 0, 1: 0}, {0: 5, 1: 5})
+
+
 @pytest.mark.parametrize(
-    ("topic_id", "partitions", "problem"),
-    [("another", 2, "made again"), (TOPIC_ID, 3, "2 partitions instead of 3")],
+    ("topic_id", "starts", "problem"),
+    [
+        ("another", {0: 0, 1: 0}, "made again"),
+        (TOPIC_ID, {0: 0, 1: 0, 2: 0}, "2 partitions instead of 3"),
+        (TOPIC_ID, {0: 0, 1: 6}, "lost the end of partition 1, from offset 5 on"),
+    ],
 )
-def test_another_topic_than_the_one_that_was_compared_is_refused(topic_id, partitions, problem):
-    now = TopicState("oplog", TOPIC_ID, {0: 0, 1: 0}, {0: 1, 1: 1})
+def test_another_topic_than_the_one_that_was_compared_is_refused(topic_id, starts, problem):
     with pytest.raises(OplogTopicChanged, match=problem):
-        refuse_changed("events", now, topic_id, partitions)
+        refuse_changed("events", NOW, topic_id, starts)
+
+
+def kafka_has(partitions: int, topic_id: str = TOPIC_ID) -> Available:
+    return Available({("oplog", number): Offsets(0, 5) for number in range(partitions)}, {"oplog": topic_id})
+
+
+FIXED = {"oplog": FixedPartitions(2, 2)}
+RECORDED = FixedTopic("oplog", TOPIC_ID, 2)
+
+
+@pytest.mark.parametrize("recorded", [RECORDED, None])
+def test_a_topic_as_it_was_recorded_or_that_was_not_recorded_yet(recorded):
+    assert topic_state("events", "oplog", kafka_has(2), FIXED if recorded else {}, recorded) == NOW
+
+
+def test_partitions_that_an_operator_has_accepted_are_left_out():
+    accepted = {"oplog": FixedPartitions(2, 3)}
+    assert topic_state("events", "oplog", kafka_has(3), accepted, RECORDED) == NOW
+
+
+@pytest.mark.parametrize(
+    ("found", "problem"),
+    [(kafka_has(3), "3 partitions instead of 2"), (kafka_has(2, "another"), "not accepted")],
+)
+def test_a_topic_that_changed_and_was_not_accepted_is_refused(found, problem):
+    with pytest.raises(OplogTopicChanged, match=problem):
+        topic_state("events", "oplog", found, FIXED, RECORDED)

@@ -11,7 +11,7 @@ from tidemark.operations import corrections
 from tidemark.operations.corrections import CORRECTION_HEADER, Correction
 from tidemark.operations.operation import EventName, ObjectOperation
 from tidemark.oplog.sync.decisions import CurrentObject, DumpedObject, correction, decide
-from tidemark.oplog.sync.errors import CorrectionsVoided
+from tidemark.oplog.sync.errors import CorrectionsVoided, OplogTopicChanged
 from tidemark.oplog.sync.sender import read_on, send_corrections
 from tidemark.oplog.sync.sending import Outgoing, Place, Sending, SendingRules, Settled
 
@@ -127,6 +127,23 @@ def test_a_correction_of_another_run_that_counts_is_a_change():
     topic.append(operation("a", "delete", 10), [(CORRECTION_HEADER, valid.to_header())])
     (settled,) = send(topic, [operation("a", "update", 11)], starts)
     assert not settled.is_sent
+
+
+def test_a_place_in_an_earlier_topic_of_the_same_name_voids_nothing():
+    topic = MemoryTopic()
+    wanted = operation("a", "update", 11)
+    rules = SendingRules("events", "oplog", TOPIC_ID, RUN, {0: 0})
+    settled: list[Settled] = []
+    send_corrections(Sending(rules, {wanted.key: (0, 5_000)}, [(wanted, 0)]), topic, settled.extend)
+    assert [one.is_sent for one in settled] == [True]
+    assert len(topic.sent) == 1
+
+
+def test_a_partition_that_has_lost_its_end_gets_nothing():
+    topic = MemoryTopic()
+    with pytest.raises(OplogTopicChanged, match="lost the end of partition 0"):
+        send_corrections(sending_of(topic, [operation("a")], {0: 3}), topic, print)
+    assert topic.sent == []
 
 
 def test_a_record_that_is_no_operation_is_no_change():
