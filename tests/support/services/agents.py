@@ -18,6 +18,7 @@ import psutil
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from tests.support.waiting import wait_until
 
+from tidemark.cassandra.session import connect
 from tidemark.connections import Connections
 from tidemark.consensus.control_plane import open_control
 from tidemark.embedded.ports import free_port
@@ -42,6 +43,11 @@ IMPATIENT = ("-c", "from tests.support.services.impatient_agent import main; mai
 def operation(id_: str, **fields: Any) -> bytes:
     """An operation as JSON."""
     return json.dumps({"event": "update", "parents": ["u/1"], "type": "video", "id": id_, **fields}).encode()
+
+
+def keyspace_of(pipeline: str) -> str:
+    """The keyspace of a pipeline's collection."""
+    return pipeline.replace("-", "_")
 
 
 @dataclass
@@ -163,7 +169,7 @@ def agent_pipeline(
     """A pipeline whose topic is removed afterwards."""
     name = f"agent-{uuid4().hex[:12]}"
     text = PIPELINE.format(
-        name=name, partitions=partitions, agent=json.dumps(section), keyspace=name.replace("-", "_")
+        name=name, partitions=partitions, agent=json.dumps(section), keyspace=keyspace_of(name)
     )
     (folder / "pipelines").mkdir(exist_ok=True)
     (folder / "pipelines" / f"{name}.yaml").write_text(text)
@@ -173,3 +179,4 @@ def agent_pipeline(
         delete_topic(services.kafka, name)
         connections = Connections(kafka=services.kafka, cassandra={"cassandra_default": services.cassandra})
         LogControl(open_control(connections), name).forget_bindings()
+        connect(services.cassandra).execute(f"DROP KEYSPACE IF EXISTS {keyspace_of(name)}", timeout=60)
