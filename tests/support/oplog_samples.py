@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tidemark.connections import KafkaConnection
 from tidemark.operations.corrections import CORRECTION_HEADER, Correction
 from tidemark.operations.filters import OperationFilter
 from tidemark.operations.operation import EventName, ObjectOperation, encoded
@@ -10,6 +11,7 @@ from tidemark.oplog.model.ring import Ring, RingEvent
 from tidemark.oplog.model.stream_filter import StreamFilter
 from tidemark.oplog.model.vector import MovingVector
 
+NOWHERE_TO_CONNECT = KafkaConnection(servers="127.0.0.1:1")
 NOON = 1_764_158_400_000
 """In ms."""
 TOPIC_ID = "7b1ad6a4-13c5-4a0c-9b4f-5f5a7e3a0001"

@@ -183,7 +183,8 @@ class _Opening:
         """Within a replication that was interrupted."""
         try:
             rows = await _resumed(self._sources, found)
-        except TimeForgotten:
+        except (TimeForgotten, OperationsLost):
+            # Its time is forgotten, or what follows its rows: a new replication ends at a newer place.
             return await self._inexact(StreamMode.RESET, EVERYTHING)
         return StreamStart(StreamMode.REPLICATION, self._digest, str(found), self._echo, found.end, rows)
 
@@ -199,11 +200,8 @@ class _Opening:
             rows = await new_rows(self._sources, self._digest, wanted)
         except TimeForgotten:
             # Deletes since then may be forgotten: only all objects tell which are left.
-            mode, echo, rows = (
-                StreamMode.RESET,
-                None,
-                await new_rows(self._sources, self._digest, WantedRows()),
-            )
+            mode, echo = StreamMode.RESET, None
+            rows = await new_rows(self._sources, self._digest, WantedRows())
         # Before `reset` nothing was sent: a client that comes back at once has to be told again.
         id_ = str(EVERYTHING) if rows.resets else str(rows.begin)
         return StreamStart(mode, self._digest, id_, echo, rows.begin.end, rows)

@@ -59,6 +59,7 @@ class RecordReading:
         self.vector = vector
         self._records, self._ends, self._judge = records, ends, judge
         self._shape, self._data = shape, data
+        self._failed: OffsetGone | Unjudged | None = None
 
     def next(self) -> ReadChunk:
         """The next chunk.
@@ -67,27 +68,46 @@ class RecordReading:
             OffsetGone: Kafka has removed what comes next.
             Unjudged: What comes next is a correction that cannot be judged any more.
         """
-        shape, vector, size = self._shape, self.vector, 0
+        shape, vector, before = self._shape, self.vector, self.vector.offsets
         parts: list[bytes] = []
-        is_last, format_ = True, shape.format
-        for read, record in enumerate(self._records, 1):
-            try:
-                operation = self._judge.operation(record)
-            except OffsetGone:
-                raise Unjudged(record.partition, record.offset) from None
-            vector.move(record.partition, record.offset + 1)
-            if operation is not None and shape.filter.admits(operation.type, operation.parents):
-                data = self._data.encode(operation)
-                event = format_.event(operation.event, shape.prefix + vector.text, data)
-                parts.append(event)
-                size += len(event)
-            if read == MOST_RECORDS or size >= MOST_BYTES:
-                is_last = False
-                break
+        try:
+            is_last = self._collect(parts)
+        except (OffsetGone, Unjudged):
+            # The client counts as having what was collected, so it is sent; the next call finds the error.
+            if vector.offsets == before:
+                raise
+            is_last = False
         if is_last:
             for partition, end in self._ends.items():
                 vector.move(partition, end)
         return ReadChunk(b"".join(parts), len(parts), shape.prefix + vector.text, is_last)
+
+    def _collect(self, parts: list[bytes]) -> bool:
+        """Collect the next events; whether there are no more."""
+        if self._failed is not None:
+            raise self._failed
+        shape, vector, format_, size = self._shape, self.vector, self._shape.format, 0
+        try:
+            for read, record in enumerate(self._records, 1):
+                operation = self._judged(record)
+                vector.move(record.partition, record.offset + 1)
+                if operation is not None and shape.filter.admits(operation.type, operation.parents):
+                    data = self._data.encode(operation)
+                    event = format_.event(operation.event, shape.prefix + vector.text, data)
+                    parts.append(event)
+                    size += len(event)
+                if read == MOST_RECORDS or size >= MOST_BYTES:
+                    return False
+        except (OffsetGone, Unjudged) as error:
+            self._failed = error
+            raise
+        return True
+
+    def _judged(self, record: TopicRecord) -> ObjectOperation | None:
+        try:
+            return self._judge.operation(record)
+        except OffsetGone:
+            raise Unjudged(record.partition, record.offset) from None
 
 
 @dataclass(frozen=True, slots=True)
