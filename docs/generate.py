@@ -4,7 +4,16 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-KINDS = ("replicate", "follow", "resume", "compact_log", "compact_offsets", "purge_expired", "rebuild")
+KINDS = (
+    "replicate",
+    "follow",
+    "resume",
+    "compact_log",
+    "compact_offsets",
+    "purge_expired",
+    "rebuild",
+    "sync",
+)
 WORK = {"work.sweep": "sweep_work", "work.drain_pages": "drain_pages"}
 
 

@@ -137,6 +137,15 @@ class FaultPoint(StrEnum):
     EXPIRY_REPORTED = "expiry.reported"
     EXPIRY_RELEASED = "expiry.released"
     EXPIRY_FORGOTTEN = "expiry.forgotten"
+    STATE_FILE_WRITTEN = "state_file.written"
+    STATE_FILE_NAMED = "state_file.named"
+    STATE_FILE_DURABLE = "state_file.durable"
+    SYNC_DUMPED = "sync.dumped"
+    SYNC_DIFFED = "sync.diffed"
+    SYNC_BATCH_READ = "sync.batch_read"
+    SYNC_BATCH_SENT = "sync.batch_sent"
+    SYNC_SENT = "sync.sent"
+    SYNC_REPORTED = "sync.reported"
 
 
 def reach(point: FaultPoint) -> None:

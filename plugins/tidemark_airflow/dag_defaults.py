@@ -19,6 +19,7 @@ class Tag(StrEnum):
     EXPIRY = "expiry"
     WORK = "work"
     RENDITIONS = "renditions"
+    OPLOG = "oplog"
 
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

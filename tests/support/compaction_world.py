@@ -49,6 +49,8 @@ class World(LogWorld):
     bound: int = 0
     now: int = START
     min_lag: int = HOUR
+    topic_ids: tuple[tuple[str, str], ...] = ()
+    """Kafka's ids of the topics, for bindings."""
 
     @property
     def log(self) -> Manifest:
@@ -83,7 +85,7 @@ class World(LogWorld):
             for (topic, partition), own in places
         )
         self.bound += 1
-        binding = Binding(START + self.bound * HOUR, base, slices, f"run-{self.bound}")
+        binding = Binding(START + self.bound * HOUR, base, slices, f"run-{self.bound}", self.topic_ids)
         add_binding(self.control, binding)
         files, first = [], base
         for (_, own), slice_ in zip(places, slices, strict=True):

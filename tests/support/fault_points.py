@@ -51,6 +51,8 @@ HAND_BACK = _of("hand_back.")
 """Walked in ``tests/unit/writers/test_hand_back.py``."""
 EXPIRY = _of("expiry.")
 """Walked in ``tests/unit/expiry``."""
+SYNC = _of("sync.")
+"""Walked in ``tests/unit/oplog/sync/test_fault_walk.py``."""
 END_CONSUMER = _of("consumer.")
 """Walked in ``tests/unit/delivery/renditions/test_ended_consumer.py``."""
 RENDITION = _of("rendition.", "frontier.")
@@ -64,6 +66,8 @@ DROP_TABLES = _of("tables.")
 """Walked in ``tests/unit/writers/test_removals.py``."""
 WORK = _of("work.")
 """Walked in ``tests/unit/work/test_fault_walk.py``."""
+STATE_FILE = _of("state_file.")
+"""Walked in ``tests/unit/oplog/consumer/test_state_file_faults.py``."""
 
 EVERY_LIST = (
     REPLICATE,
@@ -85,6 +89,7 @@ EVERY_LIST = (
     TAKE_OVER,
     HAND_BACK,
     EXPIRY,
+    SYNC,
     END_CONSUMER,
     RENDITION,
     HANDOVER,
@@ -93,4 +98,5 @@ EVERY_LIST = (
     RENDITION_REPORT,
     DROP_TABLES,
     WORK,
+    STATE_FILE,
 )

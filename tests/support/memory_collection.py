@@ -4,7 +4,7 @@ The newest write time wins and a tombstone wins a tie, as in Cassandra. Writes a
 process may die after any of them, find its target broken, or be overtaken.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,14 +14,21 @@ import pyarrow as pa
 from tests.support.clocks import TickingClock
 from tests.support.collection_rows import newest, obsolete_of, python_row
 from tests.support.consensus import MortalConsensus
-from tests.support.log_samples import SEGMENT_BYTES, add_binding, captured_of, given_binding, write_file
+from tests.support.log_samples import (
+    SEGMENT_BYTES,
+    add_binding,
+    captured_of,
+    given_binding,
+    given_topic_id,
+    write_file,
+)
 from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.collection.model.keys import Key
 from tidemark.collection.model.row import CollectionRow, key_bytes
 from tidemark.collection.model.row_digests import digests_of
 from tidemark.collection.tables.errors import CollectionMissing
-from tidemark.collection.tables.key_origins import KeyOrigin, Origins
+from tidemark.collection.tables.key_origins import KeyOrigin, KeyVersion, Origins
 from tidemark.collection.tables.versions import OlderVersions
 from tidemark.connections import CassandraConnection
 from tidemark.consensus.memory import MemoryConsensus
@@ -30,6 +37,7 @@ from tidemark.log.bindings.door import Bindings
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding
+from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
 from tidemark.log.publish import publish
 from tidemark.outputs.model.digest import TimeDigests, shard_of
 from tidemark.outputs.model.output import Output
@@ -48,6 +56,11 @@ PIECES = 3
 def piece_of(row: CollectionRow) -> int:
     """The range of the ring that a key is in."""
     return shard_of(key_bytes(row.key), PIECES)
+
+
+def version_of(row: CollectionRow) -> KeyVersion:
+    """The message of a row."""
+    return KeyVersion(row.t, row.message_id, row.topic, row.partition, row.offset)
 
 
 class MemoryCollection:
@@ -140,6 +153,17 @@ class MemoryTarget:
                 found.setdefault((row.key, row.topic), KeyOrigin(row.message_id, row.partition))
         return found
 
+    def newest_before(self, t: int, first_id: int, keys: Iterable[Key]) -> dict[Key, KeyVersion]:
+        wanted = set(keys)
+        self.looked_up.append(wanted)
+        earlier = (row for row in self.collection.rows if row.message_id < first_id)
+        return {row.key: version_of(row) for row in earlier if row.key in wanted}
+
+    def replaced_since(self, t: int, ids: Mapping[Key, int]) -> frozenset[Key]:
+        rows = [row for row in self.collection.rows if row.key in ids]
+        later = {row.key for row in rows if row.message_id > ids[row.key]}
+        return frozenset(later - {row.key for row in rows if row.message_id == ids[row.key]})
+
     @contextmanager
     def writing(self, check: Callable[[], None], in_flight: int) -> Iterator["MemoryWriting"]:
         yield MemoryWriting(self, check)
@@ -155,9 +179,9 @@ class MemoryTarget:
         """Ranges of a ring, as numbers."""
         return list(range(PIECES))
 
-    def states(self, at: int, piece: int) -> Iterator[CollectionRow]:
+    def states(self, at: int, piece: int, *, with_gone: bool = False) -> Iterator[CollectionRow]:
         there = newest(self.collection.rows, at).values()
-        return (row for row in there if not row.gone and piece_of(row) == piece)
+        return (row for row in there if (with_gone or not row.gone) and piece_of(row) == piece)
 
     def versions(self, after: int, until: int, piece: int) -> Iterator[CollectionRow]:
         rows = reversed(self.collection.rows)  # the newest first, as in the table
@@ -274,6 +298,7 @@ class CollectionWorld(PipelineWorld):
     def __init__(self, root: Path, **keys: Any) -> None:
         super().__init__(root, MortalConsensus(MemoryConsensus()), TickingClock())
         self.collection, self.keys = MemoryCollection(), keys
+        self.topic_id = given_topic_id(TOPIC)
 
     def publish_records(self, *partitions: str) -> Binding:
         """Bind, capture and publish what partitions 0, 1, … of the topic have next."""
@@ -284,12 +309,18 @@ class CollectionWorld(PipelineWorld):
             lower = head.reached.get((TOPIC, number), 0)
             slices.append((TOPIC, number, lower, lower + len(words.split())))
         base, t = (previous.end + 1, previous.t + 1_000) if previous else (0, 1_000)
-        binding = given_binding(t, base, *[one for one in slices if one[2] < one[3]], run_id=f"run-{t}")
+        binding = given_binding(
+            t,
+            base,
+            *[one for one in slices if one[2] < one[3]],
+            run_id=f"run-{t}",
+            topic_ids={TOPIC: self.topic_id},
+        )
         folder = LogFolder("orders", str(self.root / "log"))
         add_binding(self.control, binding)
         files = [
             write_file(
-                folder, binding, s, [given_records(binding, s.partition, partitions[s.partition], s.lower)]
+                folder, binding, s, [self.records(binding, s.partition, partitions[s.partition], s.lower)]
             )
             for s in binding.slices
             if set(partitions[s.partition].split()) != {"-"}
@@ -299,6 +330,22 @@ class CollectionWorld(PipelineWorld):
         folder.write_audit(AuditRecord(binding.t, captured.digest, ()))
         publish(self.control, folder, binding, SEGMENT_BYTES, 1)
         return binding
+
+    def records(self, binding: Binding, partition: int, words: str, lower: int) -> pa.RecordBatch:
+        """The messages of a partition, a word each."""
+        return given_records(binding, partition, words, lower)
+
+    def recreate_topic(self, topic_id: str) -> None:
+        """Delete the topic and make it again, which an operator accepts; its offsets begin at 0."""
+        head = self.control.bindings_head()
+        assert head.newest is not None
+        end = Bindings(self.control).at(head.newest).end
+        self.topic_id = topic_id
+        losses = [
+            AcceptedLoss(Loss(LossKind.RECREATED, *place, at, at, topic_id), None, end, "ann", "known", 1, 1)
+            for place, at in sorted(head.reached.items())
+        ]
+        self.control.record_losses(head, losses)
 
     def started(self, fate: Fate = lambda done: None, **keys: Any) -> CollectionInMemory:
         """The writer in a process that begins now."""

@@ -4,8 +4,9 @@ Renditions are written directly, as their deliveries would write them: what a de
 here. Every account has an owner, which is its key with a capital, and a balance.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 import pyarrow as pa
@@ -13,16 +14,18 @@ from tests.support.collection_rows import ACCOUNTS, newest, obsolete_of, place_o
 from tests.support.output_store_world import FIRST, OutputStoreWorld
 
 from tidemark.cassandra.schema.steps import SchemaLimits
+from tidemark.cassandra.token_ranges import HIGHEST
 from tidemark.client.collection.collection import Collection
 from tidemark.client.collection.opened import OpenedCollection
 from tidemark.client.collection.output_view import OutputView
 from tidemark.client.collection.rendition_rows import Renditions, RowChange, TableRenditions
 from tidemark.client.collection.switch import differences
-from tidemark.collection.model.row import CollectionRow
+from tidemark.collection.model.row import CollectionRow, key_bytes
 from tidemark.collection.model.schema import CollectionSchema
 from tidemark.collection.tables.codec.python_rows import PythonRow, PythonRows
 from tidemark.collection.tables.create import create_collection
 from tidemark.collection.tables.layout import CollectionPlace
+from tidemark.collection.tables.stored import FIRST_TOKEN, StoredPage, StoredRow, TokenCursor
 from tidemark.collection.tables.tables import CollectionTables
 from tidemark.collection.tables.writing import write_rows
 from tidemark.consensus.objects import Consensus
@@ -34,6 +37,13 @@ from tidemark.outputs.state.trim import trim
 Accounts = Mapping[str, int | None]
 """Balances by key; None deletes the key."""
 PARTS = range(2)
+
+
+def stored_row(one: CollectionRow) -> StoredRow:
+    """A row with a token that is a number of its key."""
+    token = int.from_bytes(blake2b(key_bytes(one.key), digest_size=8).digest(), "big", signed=True)
+    own = (one.t, one.message_id, one.gone, one.partition, one.offset)
+    return StoredRow(max(token, FIRST_TOKEN), one.key, one.values, *own)
 
 
 @dataclass
@@ -67,6 +77,24 @@ class MemoryRows:
         for one in there:  # a batch each, so that something can happen between them
             yield pa.RecordBatch.from_pylist([one], schema=schema)
             self.before_read()
+
+    def stored_page(self, at: int, cursor: TokenCursor) -> StoredPage:
+        last = min(cursor.token + cursor.width - 1, HIGHEST)
+        rows = sorted(stored_row(one) for one in newest(self.read(), at).values())
+        own = [row for row in rows if cursor.token <= row.token <= last]
+        return StoredPage(own, TokenCursor(last + 1, cursor.width * 8) if last < HIGHEST else None)
+
+    def stored_versions(
+        self, keys: Iterable[tuple[bytes, ...]], before: int, until: int
+    ) -> dict[tuple[bytes, ...], list[StoredRow]]:
+        found: dict[tuple[bytes, ...], list[StoredRow]] = {}
+        older = newest(self.read(), before)
+        for key in keys:
+            rows = [one for one in self.there if one.key == key and before < one.t <= until]
+            rows += [older[key]] if key in older else []
+            if rows:
+                found[key] = [stored_row(one) for one in sorted(rows, key=lambda one: -one.message_id)]
+        return found
 
     def changes(self, t: int) -> Iterator[RowChange]:
         assert t >= self.forgotten_changes, "it was asked for changes that are gone"

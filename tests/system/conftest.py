@@ -99,6 +99,15 @@ writers:
 expiry: {schedule: "@daily", timezone: Europe/Prague, max_purges: 3}
 """
 """Its days end in another zone than UTC, and more than three entities are suspicious."""
+SYNCED = """
+name: synced
+source:
+  kafka: {topics: ["synced"], format: oplog}
+schedule: null
+writers:
+  - {name: objects, kind: collection, keyspace: synced, envelope: oplog}
+"""
+"""Operations on objects, which are synchronised with dumps."""
 TURNS = Turns()
 KEPT = "TIDEMARK_TEST_SERVICES"
 """Names a folder whose services are used, and go on running afterwards: for one test again and again."""
@@ -320,6 +329,7 @@ def start_services(folder: Path) -> dict[str, str]:
     (pipelines / "condensed.yaml").write_text(CONDENSED)
     (pipelines / "expiring.yaml").write_text(EXPIRING)
     (pipelines / "shortened.yaml").write_text(KEPT_FOR_A_WHILE)
+    (pipelines / "synced.yaml").write_text(SYNCED)
     (pipelines / "broken.yaml").write_text(BROKEN)
     used: set[int] = set()
     environment = {"TIDEMARK_HOME": str(folder / "home"), "TIDEMARK_PIPELINES": str(pipelines)}

@@ -28,6 +28,7 @@ from tidemark.log.publish import publish, require_audit
 from tidemark.log.source import NoSuchTopic, read_available
 from tidemark.log.state.control import LogControl, LogHead
 from tidemark.log.state.forgotten import refuse_forgotten
+from tidemark.pipeline.kinds import FORMATS
 from tidemark.pipeline.model import Pipeline, WriterStart, source_topics
 
 NextOffsets = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]]
@@ -160,7 +161,9 @@ def _bind_new(
         head = control.start_from(head, source.next_offsets(available.offsets))
         reach(FaultPoint.TAKEN_OVER)
     limit = pipeline.limits.max_records_per_run
-    return bind(control, available, limit, now, run_id, head, bindings, source.in_process)
+    fixes = FORMATS.find(pipeline.source.kafka.format).has_fixed_partitions
+    place = (control, available, limit, now, run_id, head, bindings, source.in_process)
+    return bind(*place, fixes_partitions=fixes)
 
 
 def audit_run(

@@ -5,6 +5,7 @@ topic, and what the pipeline or the writer remembers of the old one would not be
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.connections import KafkaConnection
@@ -13,6 +14,7 @@ from tidemark.kafka.topic_creation import create_topics, missing_topics
 from tidemark.kafka.topic_shape import TopicOutcome, TopicShape
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.state.control import LogControl
+from tidemark.pipeline.kinds import FORMATS
 from tidemark.writers.kafka.kind import KafkaDeclaration
 
 
@@ -54,13 +56,14 @@ def create_topics_of(
     """Create what is missing of a pipeline's topics, or of one writer's; what was asked for goes first."""
     name = opened.pipeline.name
     if writer is None:
-        topics = _source_topics(opened, chosen)
-        declared, connection = opened.pipeline.source.kafka.create, opened.connections.kafka
+        topics, source = _source_topics(opened, chosen), opened.pipeline.source.kafka
+        connection, timestamps = opened.connections.kafka, FORMATS.find(source.format).timestamps
+        declared = replace(source.create.shape, timestamps=timestamps)
         used = {topic for topic, _ in LogControl(opened.consensus, name).bindings_head().reached}
         use, consequence = "this pipeline has read it", "the log's gate closes until that is accepted"
     else:
         target = _target(opened, writer)
-        topics, declared = _of_target(opened, target, chosen), target.create
+        topics, declared = _of_target(opened, target, chosen), target.create.shape
         connection = opened.connections.kafka_targets[target.connection]
         state = opened.positions.load(writer)
         used = {target.topic} if state and state.reached > NOTHING_YET else set()
@@ -68,7 +71,7 @@ def create_topics_of(
         consequence = "what was sent to the old one is not there until the writer is rewound"
     if not again:
         _refuse_used(name, connection, [topic for topic in topics if topic in used], use, consequence)
-    shape = asked.over(declared.shape)
+    shape = asked.over(declared)
     return create_topics(name, connection, dict.fromkeys(topics, shape))
 
 

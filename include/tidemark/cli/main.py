@@ -16,6 +16,7 @@ from tidemark.cli.gate import app as gate
 from tidemark.cli.journal.main import app as journal
 from tidemark.cli.log.main import app as log
 from tidemark.cli.offsets import app as offsets
+from tidemark.cli.oplog.main import app as oplog
 from tidemark.cli.options import Json, PipelineName, WriterName, print_json
 from tidemark.cli.pipelines import app as pipelines
 from tidemark.cli.renditions import app as renditions
@@ -58,6 +59,7 @@ app.add_typer(
 app.add_typer(collection, name="collection", help="Collections: get, rows, changes; readers, pin, unpin.")
 app.add_typer(topics, name="topics", help="Kafka topics of a pipeline: create.")
 app.add_typer(work, name="work", help="Work journals: insert, claim, done, dead letters, figures.")
+app.add_typer(oplog, name="oplog", help="Operations on objects: send them to an agent, follow its stream.")
 app.add_typer(services, name="services", help="Kafka, Cassandra, Spark and Airflow on this machine.")
 
 

@@ -16,6 +16,7 @@ from tidemark.compaction.policies.journal_batches import NOTHING, entity_names
 from tidemark.compaction.policies.journal_facts import NONE
 from tidemark.compaction.policies.policy import LastOfKey
 from tidemark.compaction.policies.rules import CompactionRules
+from tidemark.compaction.policies.valid_operations import STAYS
 from tidemark.compaction.policies.verdicts import Verdicts
 from tidemark.compaction.staging import Workplace
 from tidemark.log.model.manifest import LogFile
@@ -37,7 +38,8 @@ class Dropped(Struct, frozen=True, array_like=True):
         nothing: Dropped marks, and messages that are no actions.
         purged: Dropped because of a later purge; and purges that are dropped with everything before them.
         deleted: Dropped because of a later delete, which is kept.
-        superseded: Dropped because of a later message with the same key; and expired tombstones.
+        superseded: Dropped because of a later message with the same key; expired tombstones; and corrections
+            that are void because of an earlier message.
         kept_deletes: Deletes that are kept because drops depend on them.
         kept_purges: Purges that drops depend on, and that are kept.
         gone_purges: Purges that drops depend on, and that are dropped too.
@@ -89,6 +91,20 @@ def drop_keyed(
         keys = policy.keys(pa.Table.from_batches([batch]))
         without_key = False if keys is None else _nulls(keys)
         gone.append(tally.judge_chosen(ids, is_chosen, is_chosen | without_key))
+    return tally.conclude(place, gone)
+
+
+def drop_operations(
+    place: Workplace, rules: CompactionRules, file: LogFile, chosen: Sequence[int]
+) -> Dropped:
+    """Note which messages of a file are dropped: all that may go, except the chosen ids."""
+    chosen_ids, always = np.sort(np.array(chosen, np.int64)), place.reach(file) == STAYS
+    tally, gone, at = _Tally(file, rules), [], 0
+    for batch in place.eligible(file, rules.watermark, ["id"]):
+        ids = batch["id"].to_numpy()
+        is_chosen = np.isin(ids, chosen_ids, assume_unique=True)
+        gone.append(tally.judge_chosen(ids, is_chosen, is_chosen | always[at : at + len(ids)]))
+        at += len(ids)
     return tally.conclude(place, gone)
 
 

@@ -11,16 +11,17 @@ from typing import Protocol
 import pyarrow as pa
 
 from tidemark.compaction.census import Census, JournalCensus
-from tidemark.compaction.drops import Dropped, drop_journal, drop_keyed
+from tidemark.compaction.drops import Dropped, drop_journal, drop_keyed, drop_operations
 from tidemark.compaction.plan import CompactionPlan, FileGroup
 from tidemark.compaction.policies.facts_table import FACTS, judge_table
 from tidemark.compaction.policies.keyed_facts import KEYED_FACTS, kept_of, merge_keyed
-from tidemark.compaction.policies.policy import JournalActions, policy_named
+from tidemark.compaction.policies.policy import JournalActions, LastOfKey, ValidOperations, policy_named
 from tidemark.compaction.policies.rules import CompactionRules
+from tidemark.compaction.policies.valid_operations import OPERATION_FACTS, newest_valid
 from tidemark.compaction.policies.verdicts import Verdicts
 from tidemark.compaction.rewrite import differing_ids, rewrite_group
 from tidemark.compaction.staging import Workplace
-from tidemark.compaction.survey import survey_journal, survey_keyed
+from tidemark.compaction.survey import survey_journal, survey_keyed, survey_operations
 from tidemark.log.model.binding import TopicPartition
 from tidemark.log.model.manifest import LogFile
 
@@ -58,15 +59,13 @@ class InProcess:
         policy = policy_named(rules.policy)
         if isinstance(policy, JournalActions):
             return self._survey_journal(place, rules, files)
-        tables = list(survey_keyed(place, rules, policy, list(enumerate(files))))
-        census, kept = choose(pa.concat_tables(tables or [KEYED_FACTS.empty_table()]), rules)
+        steps = ChoosingSteps(place, rules, policy)
+        tables = list(steps.survey(list(enumerate(files))))
+        census, kept = steps.choose(pa.concat_tables(tables or [steps.schema.empty_table()]))
         chosen: dict[int, list[int]] = {}
         for number, id_ in zip(kept["file"].to_pylist(), kept["id"].to_pylist(), strict=True):
             chosen.setdefault(number, []).append(id_)
-        drops = [
-            drop_keyed(place, rules, policy, file, chosen.get(number, []))
-            for number, file in enumerate(files)
-        ]
+        drops = [steps.drop(file, chosen.get(number, [])) for number, file in enumerate(files)]
         return Surveyed(census, tuple(drops))
 
     def _survey_journal(self, place: Workplace, rules: CompactionRules, files: Sequence[LogFile]) -> Surveyed:
@@ -99,12 +98,46 @@ class InProcess:
             yield group
 
 
-def choose(facts: pa.Table, rules: CompactionRules) -> tuple[Census, pa.Table]:
-    """The census, and the facts of the last messages that are kept; from all facts of the keys."""
-    merged = merge_keyed(facts)
-    kept = kept_of(merged, rules.tombstones_before)
-    gone = merged.num_rows - kept.num_rows
-    return Census(keys=merged.num_rows, gone=gone, chosen=kept.num_rows), kept
+@dataclass(frozen=True)
+class ChoosingSteps:
+    """The steps of a policy that keeps one message of every key: facts of files, the choice, the filter.
+
+    Attributes:
+        place: The working area.
+        rules: The rules.
+        policy: The policy.
+    """
+
+    place: Workplace
+    rules: CompactionRules
+    policy: LastOfKey | ValidOperations
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the facts; ``namespace`` and ``key`` are among them."""
+        return KEYED_FACTS if isinstance(self.policy, LastOfKey) else OPERATION_FACTS
+
+    def survey(self, numbered: Sequence[tuple[int, LogFile]]) -> Iterator[pa.Table]:
+        """The facts of files, each given with its number."""
+        if isinstance(self.policy, LastOfKey):
+            return survey_keyed(self.place, self.rules, self.policy, numbered)
+        return survey_operations(self.place, self.rules, numbered)
+
+    def choose(self, facts: pa.Table) -> tuple[Census, pa.Table]:
+        """The census, and the facts of the messages that are kept; from all facts of the keys."""
+        if isinstance(self.policy, LastOfKey):
+            merged = merge_keyed(facts)
+            kept = kept_of(merged, self.rules.tombstones_before)
+        else:
+            merged = kept = newest_valid(facts)
+        gone = merged.num_rows - kept.num_rows
+        return Census(keys=merged.num_rows, gone=gone, chosen=kept.num_rows), kept
+
+    def drop(self, file: LogFile, chosen: Sequence[int]) -> Dropped:
+        """Note which messages of a file are dropped, where these ids of it are kept."""
+        if isinstance(self.policy, LastOfKey):
+            return drop_keyed(self.place, self.rules, self.policy, file, chosen)
+        return drop_operations(self.place, self.rules, file, chosen)
 
 
 def outputs_by_group(plan: CompactionPlan, outputs: Sequence[LogFile]) -> dict[int, LogFile]:

@@ -11,7 +11,7 @@ from itertools import takewhile
 from tidemark.clock import SECOND
 from tidemark.compaction.errors import NeverCompacted, PolicyUnfit
 from tidemark.compaction.plan import CompactionPlan
-from tidemark.compaction.policies.policy import JournalActions, policy_named
+from tidemark.compaction.policies.policy import JournalActions, ValidOperations, policy_named
 from tidemark.compaction.policies.rules import CompactionRules, candidates, question_digest
 from tidemark.compaction.watermark import Watermark, find_watermark
 from tidemark.delivery.compacted_history import needing_every_message
@@ -119,7 +119,8 @@ class Questions:
         limits, settings = self.ask_limits(), self.settings
         policy, below = policy_named(settings.policy), limits.watermark.id
         files = candidates(limits.manifest)
-        is_journal = isinstance(policy, JournalActions)
+        is_journal, is_oplog = isinstance(policy, JournalActions), isinstance(policy, ValidOperations)
+        recreated = self._recreated(below) if is_journal or is_oplog else ()
         rules = CompactionRules(
             settings.policy,
             below,
@@ -127,7 +128,8 @@ class Questions:
             limits.pins,
             limits.acknowledged,
             limits.now - settings.tombstones if policy.drops_tombstones else 0,
-            recreated=self._recreated(below) if is_journal else (),
+            recreated=tuple((topic, first_id) for topic, first_id, _ in recreated),
+            topic_ids=self._topic_ids(recreated) if is_oplog else (),
         )
         if not is_journal:
             rules = replace(rules, last_eligible=self._last_eligible(files, below))
@@ -149,13 +151,13 @@ class Questions:
         held = holds(self.control)
         watermark = find_watermark(manifest, reached, young, now, settings.min_lag, held)
         below = watermark.id
-        is_journal = isinstance(policy_named(settings.policy), JournalActions)
+        knows_acknowledged = isinstance(policy_named(settings.policy), JournalActions | ValidOperations)
         return Limits(
             manifest,
             now,
             watermark,
             tuple(pin.id for pin in pins(self.control) if pin.id < below),
-            self._acknowledged(reached, below) if is_journal else (),
+            self._acknowledged(reached, below) if knows_acknowledged else (),
         )
 
     def ask_as(self, plan: CompactionPlan) -> Question:
@@ -180,19 +182,27 @@ class Questions:
         ids = {id_ for name in writers for id_ in self.positions.acknowledged(name) if id_ < below}
         return tuple(sorted(ids))
 
-    def _recreated(self, below: int) -> tuple[tuple[str, int], ...]:
-        """The recreated topics and their first ids, of those with ids below ``below``. Of every recreation
-        only the bindings up to the topic's next one are read."""
+    def _recreated(self, below: int) -> tuple[tuple[str, int, str], ...]:
+        """The recreated topics, their first ids and Kafka's ids, of those with ids below ``below``. Of every
+        recreation only the bindings up to the topic's next one are read."""
         recreations = Recreations.of(self.control.accepted_losses())
-        found: dict[tuple[str, int], int] = {}
+        found: dict[tuple[str, int], tuple[int, str]] = {}
         for topic, of_topic in recreations.of_topics.items():
             for one in of_topic:
                 first = next(self._bindings_since(one, below), None)
                 for begun in topics_in_log([first] if first else [], recreations):
                     if begun.topic == topic:
-                        known = found.get((topic, begun.number), begun.first_id)
-                        found[topic, begun.number] = min(known, begun.first_id)
-        return tuple(sorted((topic, first) for (topic, _), first in found.items() if first < below))
+                        begins = begun.first_id, begun.topic_id or ""
+                        known = found.get((topic, begun.number), begins)
+                        found[topic, begun.number] = min(known, begins)
+        return tuple(sorted((topic, *begins) for (topic, _), begins in found.items() if begins[0] < below))
+
+    def _topic_ids(self, recreated: Sequence[tuple[str, int, str]]) -> tuple[tuple[str, str], ...]:
+        """Kafka's ids of the source's topic, and of those that were created again under its name."""
+        first = next(iter(Bindings(self.control, self._folder).every()), None)
+        topics = {s.topic for s in first.slices} if first else set()
+        ids = [(topic, first.topic_ids.get(topic, "")) for topic in sorted(topics)] if first else []
+        return (*ids, *((topic, topic_id) for topic, _, topic_id in recreated))
 
     def _bindings_since(self, recreation: Recreation, below: int) -> Iterator[Binding]:
         """The bindings of a topic after its recreation, with ids below ``below``."""

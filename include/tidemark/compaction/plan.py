@@ -126,7 +126,8 @@ class CompactionPlan:
         body: dict[str, Any] = json.loads(data)
         rules = body.pop("rules")
         rules |= {name: tuple(rules[name]) for name in ("pins", "acknowledged")}
-        rules["recreated"] = tuple((topic, first_id) for topic, first_id in rules.get("recreated", ()))
+        for name in ("recreated", "topic_ids"):
+            rules[name] = tuple((topic, one) for topic, one in rules.get(name, ()))
         mark = body.pop("watermark")
         limits = tuple(Limit(**{**one, "reason": Reason(one["reason"])}) for one in mark["limits"])
         groups = tuple(

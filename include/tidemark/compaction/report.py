@@ -15,7 +15,7 @@ REASONS = {
     "nothing": "marks and messages that are no actions",
     "purged": "purged, or purges with nothing left to purge",
     "deleted": "deleted, and the delete stays",
-    "superseded": "replaced by a later message",
+    "superseded": "replaced by a later message, or void",
 }
 
 

@@ -15,6 +15,13 @@ from tidemark.compaction.policies.journal_batches import COLUMNS, batch_facts
 from tidemark.compaction.policies.keyed_facts import keyed_facts_of, merge_keyed
 from tidemark.compaction.policies.policy import LastOfKey
 from tidemark.compaction.policies.rules import CompactionRules
+from tidemark.compaction.policies.valid_operations import (
+    COLUMNS as OPERATION_COLUMNS,
+)
+from tidemark.compaction.policies.valid_operations import (
+    merge_operations,
+    operations_of_batch,
+)
 from tidemark.compaction.staging import Workplace
 from tidemark.log.model.manifest import LogFile
 
@@ -55,6 +62,26 @@ def survey_keyed(
                 yield keyed_facts_of(messages, number, rules.pins, policy.keys(messages), tombstones)
 
     return _merged(read(), merge_keyed)
+
+
+def survey_operations(
+    place: Workplace, rules: CompactionRules, numbered: Sequence[tuple[int, LogFile]]
+) -> Iterator[pa.Table]:
+    """The facts of the objects in files, each given with its number, as a few tables.
+
+    Stores which messages of every file may be dropped at all.
+    """
+
+    def read() -> Iterator[pa.Table]:
+        for number, file in numbered:
+            fates = [np.empty(0, np.int64)]
+            for batch in place.eligible(file, rules.watermark, OPERATION_COLUMNS):
+                found = operations_of_batch(file, number, batch, rules)
+                fates.append(found.fates)
+                yield found.facts
+            place.note_reach(file, np.concatenate(fates))
+
+    return _merged(read(), merge_operations)
 
 
 def _merged(tables: Iterator[pa.Table], merge: Callable[[pa.Table], pa.Table]) -> Iterator[pa.Table]:

@@ -1,10 +1,12 @@
-"""Messages of the log as the tuples that the journal's codec reads."""
+"""Messages of the log as tuples: what codecs that read whole records get."""
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise, repeat
 from typing import Any
 
 import pyarrow as pa
+
+_NO_HEADERS: Sequence[tuple[str, bytes | None]] = ()
 
 
 def records_of(chunk: pa.Table) -> Iterator[tuple[Any, ...]]:
@@ -15,10 +17,13 @@ def records_of(chunk: pa.Table) -> Iterator[tuple[Any, ...]]:
     numbers = ("id", "offset", "write_time", "t")
     columns = [chunk[name].to_numpy().tolist() for name in numbers]
     columns += [chunk[name].to_pylist() for name in ("key", "value", "timestamp", "timestamp_type")]
-    return zip(*columns, _headers(chunk["headers"].combine_chunks()), strict=True)
+    return zip(*columns, headers_of(chunk["headers"].combine_chunks()), strict=True)
 
 
-def _headers(column: pa.ListArray) -> Iterator[list[tuple[str, bytes | None]]]:
+def headers_of(column: pa.ListArray) -> Iterable[Sequence[tuple[str, bytes | None]]]:
+    """The headers of each message of the log's column. In most logs no message has any."""
+    if not len(column.flatten()):
+        return repeat(_NO_HEADERS, len(column))
     bounds = column.offsets.to_numpy()
     first = bounds[0]
     own = column.values.slice(first, bounds[-1] - first)  # a sliced list column still holds all values

@@ -249,10 +249,10 @@ class Writer(Protocol):
         return None
 
     def trial(self) -> "Writer":
-        """A copy of this writer whose ``write`` computes the digests, and neither reads nor writes the
-        target.
+        """A copy of this writer whose ``write`` computes the digests, and writes nothing.
 
-        Called only where ``timed_output`` returns something.
+        It may read what earlier messages have left in the target, and nothing else of it. Called only where
+        ``timed_output`` returns something.
         """
         raise TypeError(f"{self.name} has no digests to compute")
 
@@ -366,6 +366,15 @@ class Writer(Protocol):
     def admits(self, topic: str) -> bool:
         """Whether the writer takes messages of a topic."""
         return True
+
+    def since_recreation(self, first_ids: Mapping[str, int]) -> "Writer | None":
+        """A copy of this writer for bindings of recreated topics: it compares their messages with none of the
+        topics that had the same names before.
+
+        ``first_ids`` has the first id of each of these topics. None for a writer that compares the messages
+        of a topic with no earlier ones.
+        """
+        return None
 
     @property
     def named_topics(self) -> frozenset[str]:

@@ -23,6 +23,7 @@ from tidemark.delivery.writer import Past, Writer
 from tidemark.errors import with_fields
 from tidemark.log.bindings.door import Bindings
 from tidemark.log.model.binding import NOTHING_YET, Binding
+from tidemark.log.model.loss import AcceptedLoss
 from tidemark.log.model.manifest import LogFile
 from tidemark.log.model.recreated_topics import Recreation, Recreations, topics_in_log
 from tidemark.log.state.control import LogControl
@@ -113,6 +114,41 @@ class LeftOutCount:
     messages: int
 
 
+@dataclass(frozen=True)
+class TopicBeginnings:
+    """Where topics begin that were created again under the same name, for writers that compare the messages
+    of a topic with earlier ones.
+
+    Attributes:
+        bindings: The bindings of the pipeline.
+        recreations: What was accepted; nothing where the writer compares none.
+    """
+
+    bindings: Bindings
+    recreations: Recreations
+
+    @classmethod
+    def of(cls, writer: Writer, log: PublishedLog) -> "TopicBeginnings":
+        """The beginnings of the topics of a log."""
+        compares = writer.since_recreation({}) is not None
+        return cls(log.bindings, Recreations.of(log.control.accepted_losses() if compares else ()))
+
+    def tell(self, writer: Writer, binding: Binding) -> Writer:
+        """The writer for a binding: it knows which messages belong to earlier topics."""
+        if not self.recreations:
+            return writer
+        first_ids = {
+            topic: self._first_id(self.recreations.since(topic, number).accepted)
+            for topic in {s.topic for s in binding.slices}
+            if (number := self.recreations.number_in(topic, binding))
+        }
+        return (writer.since_recreation(first_ids) or writer) if first_ids else writer
+
+    def _first_id(self, accepted: AcceptedLoss) -> int:
+        """The first id after those of the earlier topic."""
+        return (accepted.after if accepted.t is None else self.bindings.at(accepted.t).end) + 1
+
+
 def taken_number(starts: Mapping[str, TopicStart], topic: str) -> int:
     """The number of the topic of a name that a writer's target holds: 0 for the first, 1 after a
     recreation."""
@@ -126,6 +162,7 @@ class WriterTopics:
         self.writer, self._log, self._starts = writer, log, state.starts
         compares_offsets = writer.leaving_out(frozenset()) is not None
         self._recreations = Recreations.of(log.control.accepted_losses() if compares_offsets else ())
+        self._beginnings = TopicBeginnings.of(writer, log)
         self._counted = positions.left_out(writer.name) if self._recreations else {}
 
     def of(self, writer: Writer) -> "WriterTopics":
@@ -138,7 +175,7 @@ class WriterTopics:
         """The writer and the files that it takes of a binding; raises where it must stop."""
         left = self._left(binding)
         if not left:
-            return Taken(self.writer, files)
+            return Taken(self._beginnings.tell(self.writer, binding), files)
         gone = self._gone(binding)
         if left & gone.keys():
             self._refuse(binding, gone)

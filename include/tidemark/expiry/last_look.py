@@ -6,7 +6,7 @@ at or below the position are in the heads, and messages published since the log 
 later check of further entities reads their heads, and of the tail only the records that were added since.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,10 +21,9 @@ from tidemark.expiry.heads import ExpiryHeads
 from tidemark.journal.codec.record import read_action, read_key
 from tidemark.journal.errors import Undecodable
 from tidemark.journal.head import Head
-from tidemark.log.bindings.door import Bindings
-from tidemark.log.model.binding import NOTHING_YET, Binding, Offsets, TopicPartition
+from tidemark.log.bindings.bound_offsets import offsets_bound_at
+from tidemark.log.model.binding import NOTHING_YET, Offsets
 from tidemark.log.read import select
-from tidemark.log.state.control import LogControl
 
 COLUMNS = ("id", "partition", "offset", "key", "value", "timestamp", "timestamp_type", "headers")
 
@@ -128,7 +127,7 @@ class Looking:
         for record in read_logged(log, after, self._topic, self._keys):
             _note(self._found, record)
         self._log_end = log.end
-        starts = published_offsets(log.control, log.manifest.t)
+        starts = offsets_bound_at(log.control, log.manifest.t)
         return {partition: first for (topic, partition), first in starts.items() if topic == self._topic}
 
     def _read_tail(self, ends: dict[int, int]) -> bool:
@@ -161,27 +160,6 @@ def read_logged(log: PublishedLog, after: int, topic: str, keys: Collection[str]
         )
         for batch in chosen.batches(COLUMNS):
             yield from _records(batch, keys)
-
-
-def published_offsets(control: LogControl, t: int) -> dict[TopicPartition, int]:
-    """The first offset of every partition that a log published up to ``t`` does not have."""
-    reached = control.bindings_head().reached
-    return first_unpublished(reached, Bindings(control).younger(t))
-
-
-def first_unpublished(
-    reached: Mapping[TopicPartition, int], unpublished: Iterable[Binding]
-) -> dict[TopicPartition, int]:
-    """The first unpublished offset of every partition.
-
-    ``reached`` has the next offset to bind of each partition, ``unpublished`` the bindings not published.
-    """
-    found = dict(reached)
-    for binding in unpublished:
-        for s in binding.slices:
-            place = (s.topic, s.partition)
-            found[place] = min(s.lower, found.get(place, s.lower))
-    return found
 
 
 def _note(found: dict[str, list[Newer]], record: ActionRecord) -> None:

@@ -20,7 +20,7 @@ from tidemark.kafka.topic_shape import CreationOutcome, TopicFound, TopicOutcome
 BROKERS_DEFAULT = -1
 """The protocol's number for the broker's default."""
 _ALREADY_THERE = 36
-_POLICY, _RETENTION = "cleanup.policy", "retention.ms"
+_POLICY, _RETENTION, _TIMESTAMPS = "cleanup.policy", "retention.ms", "message.timestamp.type"
 
 
 @with_fields
@@ -85,6 +85,8 @@ def _request(shape: TopicShape) -> dict[str, Any]:
     configs = {_POLICY: "delete"}
     if shape.retention_ms is not None:
         configs[_RETENTION] = str(shape.retention_ms)
+    if shape.timestamps is not None:
+        configs[_TIMESTAMPS] = shape.timestamps.value
     return {
         "num_partitions": shape.partitions or BROKERS_DEFAULT,
         "replication_factor": shape.replication or BROKERS_DEFAULT,
@@ -104,7 +106,8 @@ def _describe(admin: KafkaAdminClient, topics: Iterable[str]) -> dict[str, Topic
     there = [topic for topic in topics if topic in existing]
     if not there:
         return {}
-    resources = [ConfigResource(ConfigResourceType.TOPIC, topic, [_POLICY, _RETENTION]) for topic in there]
+    asked = [_POLICY, _RETENTION, _TIMESTAMPS]
+    resources = [ConfigResource(ConfigResourceType.TOPIC, topic, asked) for topic in there]
     configs = admin.describe_configs(resources, config_filter="all").get("topic", {})
     return {
         topic["name"]: TopicFound(
@@ -113,6 +116,7 @@ def _describe(admin: KafkaAdminClient, topics: Iterable[str]) -> dict[str, Topic
             min((len(one["replica_nodes"]) for one in topic["partitions"]), default=0),
             int(configs[topic["name"]][_RETENTION]["value"]),
             str(configs[topic["name"]][_POLICY]["value"]),
+            str(configs[topic["name"]][_TIMESTAMPS]["value"]),
         )
         for topic in admin.describe_topics(there)
         if not topic["error_code"]

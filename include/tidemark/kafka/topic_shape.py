@@ -13,6 +13,18 @@ FOREVER = -1
 """The value of ``retention.ms`` for records that are never removed by age."""
 
 
+class TopicTimestamps(StrEnum):
+    """The timestamps of a topic's records, as Kafka's ``message.timestamp.type`` names them.
+
+    Attributes:
+        CREATED: Given by the producers.
+        APPENDED: Given by the broker when it appends a record.
+    """
+
+    CREATED = "CreateTime"
+    APPENDED = "LogAppendTime"
+
+
 @dataclass(frozen=True, slots=True)
 class TopicShape:
     """The declared shape of a topic; None stands for the broker's default."""
@@ -21,6 +33,7 @@ class TopicShape:
     replication: int | None = None
     retention_ms: int | None = None
     """``FOREVER``: no record is removed by its age."""
+    timestamps: TopicTimestamps | None = None
 
     def over(self, other: "TopicShape") -> "TopicShape":
         """This shape, completed from the other where it has None."""
@@ -37,6 +50,7 @@ class TopicFound:
     replication: int
     retention_ms: int
     cleanup_policy: str
+    timestamps: str = TopicTimestamps.CREATED
 
     @property
     def said(self) -> str:
@@ -54,6 +68,8 @@ class TopicFound:
             found.append(f"has {self.replication} copies instead of {wanted.replication}")
         if wanted.retention_ms is not None and wanted.retention_ms != self.retention_ms:
             found.append(f"keeps records {_kept(self.retention_ms)} instead of {_kept(wanted.retention_ms)}")
+        if wanted.timestamps not in (None, self.timestamps):
+            found.append(f"has message.timestamp.type={self.timestamps} instead of {wanted.timestamps}")
         return found
 
 

@@ -1,6 +1,7 @@
 """accept: an operator accepts what closed the log's gate, which opens it; the decision is kept for ever.
 
-Lost offsets become holes on record. A capture that failed its audit may be published as it is. Nothing is
+Lost offsets become holes on record. Further partitions of a topic whose partition count is fixed may stay. A
+capture that failed its audit may be published as it is. Nothing is
 repaired here, and a gate that was closed for another reason in the meantime stays closed.
 """
 
@@ -88,6 +89,9 @@ def accept(control: LogControl, gate: LogGate, acceptance: AuditEntry) -> None:
     if gate.losses:
         _record(control, gate, acceptance)
         reach(FaultPoint.ACCEPT_RECORDED)
+    elif gate.partitions:
+        _record_partitions(control, gate)
+        reach(FaultPoint.ACCEPT_RECORDED)
     if not control.open_gate(gate, replace(acceptance, what=ACCEPT, about=gate.reason)):
         raise GateChanged(control.pipeline, gate)
     reach(FaultPoint.ACCEPT_OPENED)
@@ -105,6 +109,19 @@ def _record(control: LogControl, gate: LogGate, acceptance: AuditEntry) -> None:
         known = {one.row for one in control.accepted_losses()}
         if not all(one.row in known for one in losses):
             control.record_losses(head, losses)
+
+    retry_outpaced(control.bindings_head, attempt)
+
+
+def _record_partitions(control: LogControl, gate: LogGate) -> None:
+    def attempt(head: BindingsHead) -> None:
+        closed = control.log_gate()
+        if closed is None or not closed.is_about(gate):
+            return
+        found = {one.topic: one.found for one in gate.partitions if one.topic in head.partitions}
+        fixed = {topic: head.partitions[topic]._replace(accepted=count) for topic, count in found.items()}
+        if not fixed.items() <= head.partitions.items():
+            control.replace_head(head, replace(head, partitions={**head.partitions, **fixed}))
 
     retry_outpaced(control.bindings_head, attempt)
 

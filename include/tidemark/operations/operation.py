@@ -1,10 +1,13 @@
 """An operation: this object was inserted, updated or deleted. And its one encoding.
 
 Says nothing about the object's content: whose change it is, when, and below which parents. Reads no clock.
+
+Operations are made and encoded tens of thousands of times a second: ``Struct`` makes them several times as
+fast as a dataclass.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -19,8 +22,7 @@ class EventName(StrEnum):
     DELETE = "delete"
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectOperation:
+class ObjectOperation(msgspec.Struct, frozen=True, gc=False):
     """One operation.
 
     Attributes:
@@ -43,21 +45,42 @@ class ObjectOperation:
         return object_key(self.type, self.id)
 
 
+class _Value(msgspec.Struct, frozen=True, gc=False):
+    """The value of a record, in the order of its fields."""
+
+    event: EventName
+    timestamp: str
+    parents: tuple[str, ...]
+    type: str
+    id: str
+
+
 def object_key(type_: str, id_: str) -> bytes:
     """The key of an object's records. A type has no slash, so no two objects share a key."""
     return f"{type_}/{id_}".encode()
 
 
+def fields_of(operation: ObjectOperation) -> dict[str, Any]:
+    """The fields of its record's value."""
+    return {
+        "event": str(operation.event),
+        "timestamp": rfc3339(operation.timestamp),
+        "parents": list(operation.parents),
+        "type": operation.type,
+        "id": operation.id,
+    }
+
+
 def encoded(operation: ObjectOperation) -> bytes:
     """The value of its record."""
     return _encode(
-        {
-            "event": operation.event,
-            "timestamp": rfc3339(operation.timestamp),
-            "parents": operation.parents,
-            "type": operation.type,
-            "id": operation.id,
-        }
+        _Value(
+            operation.event,
+            rfc3339(operation.timestamp),
+            operation.parents,
+            operation.type,
+            operation.id,
+        )
     )
 
 

@@ -33,11 +33,13 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "kafka-journal": "tidemark.writers.formats:KAFKA_JOURNAL",
         "json": "tidemark.writers.formats:JSON",
         "raw": "tidemark.writers.formats:RAW",
+        "oplog": "tidemark.writers.formats:OPLOG",
     },
     "tidemark.policies": {
         "journal": "tidemark.compaction.policies.kinds:JOURNAL",
         "latest": "tidemark.compaction.policies.kinds:LATEST",
         "progress": "tidemark.compaction.policies.kinds:PROGRESS",
+        "oplog": "tidemark.compaction.policies.kinds:OPERATIONS",
         "none": "tidemark.compaction.policies.kinds:NONE",
     },
     "tidemark.transforms": {

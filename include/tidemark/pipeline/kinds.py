@@ -11,10 +11,13 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
+from tidemark.kafka.topic_shape import TopicTimestamps
 from tidemark.pipeline.extensions import ExtensionPoint
 
 KAFKA_JOURNAL = "kafka-journal"
 """The format that a source has by default; the only one that a journal can be written from."""
+OPLOG = "oplog"
+"""The format of operations on objects, which a collection with the envelope ``oplog`` keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,9 @@ class FormatKind:
             change of it is refused. The built-in formats read values in the same way and set False.
         read_exactly: As ``read``, with every number as it is written, for writers with typed columns. None
             where ``read`` rounds no number and tells ``1`` from ``1.0``.
+        has_fixed_partitions: Whether producers and readers compute the partitions of keys: a source has
+            exactly one topic, by name, and a change of its partition count closes the log's gate.
+        timestamps: The timestamps of topics that are created for it; None: the broker's default.
     """
 
     name: str
@@ -38,6 +44,8 @@ class FormatKind:
     policy: str = "latest"
     shapes_output: bool = True
     read_exactly: Callable[[bytes], Mapping[str, Any]] | None = None
+    has_fixed_partitions: bool = False
+    timestamps: TopicTimestamps | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from tidemark.kafka.topic_shape import TopicShape
 from tidemark.pipeline import checks
-from tidemark.pipeline.kinds import KAFKA_JOURNAL, FormatName, PolicyName
+from tidemark.pipeline.kinds import FORMATS, KAFKA_JOURNAL, FormatName, PolicyName
 from tidemark.pipeline.problems import Disagreement, Finding
 from tidemark.pipeline.quantities import (
     duration_text,
@@ -146,6 +146,27 @@ class KafkaSource(Declaration):
     def _reads_something(self) -> Self:
         if not self.topics and not self.topic_prefixes:
             raise ValueError("names no topic. Add `topics` or `topic_prefixes`.")
+        return self
+
+    @model_validator(mode="after")
+    def _has_one_topic_where_its_format_needs_that(self) -> Self:
+        if not FORMATS.find(self.format).has_fixed_partitions:
+            return self
+        findings = []
+        if self.topic_prefixes:
+            text = (
+                f"is not taken with format `{self.format}`: its operations are in one topic. Name it in "
+                "`topics`."
+            )
+            findings.append(Finding(("topic_prefixes",), text))
+        if len(self.topics) > 1:
+            text = (
+                f"names {len(self.topics)} topics, and with format `{self.format}` there is exactly one. "
+                "Give every topic a pipeline of its own."
+            )
+            findings.append(Finding(("topics",), text))
+        if findings:
+            raise Disagreement(findings)
         return self
 
     def reads(self, topic: str) -> bool:

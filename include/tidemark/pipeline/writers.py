@@ -153,6 +153,16 @@ class WriterDeclaration(Declaration):
     """The differences that a new rendition is meant to have."""
 
     @property
+    def needed_formats(self) -> frozenset[str] | None:
+        """The source formats that it understands as it is declared; None for all."""
+        return self.formats
+
+    @property
+    def key_of_formats(self) -> str:
+        """The key that decides which source formats it understands."""
+        return "kind"
+
+    @property
     def removes_versions(self) -> bool:
         """Whether old versions of its rows are removed."""
         return False

@@ -22,9 +22,9 @@ from tidemark.outputs.model.rendition import Rendition, RenditionState
 from tidemark.outputs.settings import SHAPE, WRITER
 from tidemark.outputs.state.output_store import OutputStore
 from tidemark.pipeline.extensions import UnknownKind
+from tidemark.pipeline.files.refusals import explain
 from tidemark.pipeline.model import Pipeline
 from tidemark.pipeline.parts import Expiry
-from tidemark.pipeline.refusals import explain
 from tidemark.pipeline.writers import WRITERS, WriterDeclaration
 from tidemark.writers.errors import WriterError
 

@@ -26,6 +26,8 @@ FOLLOW = "follow"
 """Only for pipelines whose file has this key."""
 PURGE = "purge_expired"
 """Only for pipelines with a journal whose file says when entities expire."""
+SYNC = "sync"
+"""Only for pipelines of operations."""
 WORK = {"work.sweep": "sweep_work", "work.drain_pages": "drain_pages"}
 """DAGs of work journals, with their files."""
 HEAVY = {"pyspark", "great_expectations", "pandas", "cassandra", "kafka", "pyarrow"}
@@ -39,8 +41,9 @@ def test_every_pipeline_has_every_kind_of_dag_and_there_are_no_others(dag_bag: A
     pipelines = load_pipelines(Settings.read({})).pipelines
     followed = {f"{one.name}.{FOLLOW}" for one in pipelines if one.follow}
     purged = {f"{one.name}.{PURGE}" for one in pipelines if one.expiry and any(one.journals)}
+    synced = {f"{one.name}.{SYNC}" for one in pipelines if one.source.kafka.format == "oplog"}
     everywhere = {f"{one.name}.{kind}" for one in pipelines for kind in KINDS}
-    assert set(dag_bag.dags) == everywhere | followed | purged | set(WORK)
+    assert set(dag_bag.dags) == everywhere | followed | purged | synced | set(WORK)
 
 
 def test_every_dag_file_is_known_here() -> None:
@@ -48,6 +51,7 @@ def test_every_dag_file_is_known_here() -> None:
         *KINDS,
         FOLLOW,
         PURGE,
+        SYNC,
         *WORK.values(),
         "refused_pipelines",
     }
@@ -165,7 +169,7 @@ def test_every_dag_that_may_run_dry_says_so_in_the_same_words(dag_bag: Any) -> N
     from tidemark_airflow.dry_run import DRY_RUN
 
     dry = [dag for dag in dag_bag.dags.values() if "dry_run" in dag.params]
-    assert {dag.dag_id.split(".")[1] for dag in dry} == {
+    assert {dag.dag_id.split(".")[1] for dag in dry} - {SYNC} == {
         "compact_log",
         "compact_offsets",
         "purge_expired",

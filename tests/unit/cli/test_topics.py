@@ -82,6 +82,7 @@ def test_the_outcome_is_there_as_json(run, wanted):
                 "replication": 1,
                 "retention_ms": DAY,
                 "cleanup_policy": "delete",
+                "timestamps": "CreateTime",
             }
         ],
     }

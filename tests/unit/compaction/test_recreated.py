@@ -55,6 +55,11 @@ def recreate(world: World, found: int = 1) -> None:
     world.control.record_losses(head, accepted)
 
 
+def recreated_in(world: World, below: int) -> tuple[tuple[str, int], ...]:
+    """The recreated topics and their first ids."""
+    return tuple((topic, first_id) for topic, first_id, _ in world.questions()._recreated(below))
+
+
 def given_recreated(tmp_path, *new: Sent) -> World:
     """Three messages of the old topic, then these of the new one, then two so that those are inactive."""
     world = World(tmp_path, JOURNAL)
@@ -113,7 +118,7 @@ def test_of_a_recreation_only_the_bindings_up_to_the_new_topics_first_are_read(t
         world.publish(appended("z", 3))
     world.move(world.log.end)
     read = count_binding_reads(monkeypatch)
-    assert world.questions()._recreated(world.log.end) == (("orders", 3),)
+    assert recreated_in(world, world.log.end) == (("orders", 3),)
     backwards = sum(read)
     read.clear()
     list(Bindings(world.control, world.folder).every())
@@ -128,7 +133,7 @@ def test_a_topic_made_again_twice_begins_where_all_bindings_say_it_does(tmp_path
     recreations = Recreations.of(world.control.accepted_losses())
     every = topics_in_log(Bindings(world.control, world.folder).every(), recreations)
     expected = tuple((one.topic, one.first_id) for one in every if one.number)
-    assert world.questions()._recreated(world.log.end + 1) == expected == (("orders", 3), ("orders", 6))
+    assert recreated_in(world, world.log.end + 1) == expected == (("orders", 3), ("orders", 6))
 
 
 def test_the_swap_of_a_compaction_reads_no_bindings_but_those_at_positions(tmp_path, monkeypatch) -> None:

@@ -23,6 +23,7 @@ LEAVES = {
 }
 MAY_IMPORT = {
     "journal": {"errors"},
+    "operations": {"errors"},
     "cassandra": LEAVES,
     "kafka": LEAVES,
     "consensus": LEAVES | {"cassandra"},
@@ -42,10 +43,12 @@ MAY_IMPORT = {
         "delivery",
         "journal_tables",
         "collection",
+        "operations",
         "outputs",
     },
-    "collection": LEAVES | {"journal", "cassandra", "consensus", "pipeline", "log", "delivery", "outputs"},
-    "compaction": LEAVES | {"journal", "consensus", "pipeline", "log", "delivery"},
+    "collection": LEAVES
+    | {"journal", "cassandra", "consensus", "pipeline", "log", "delivery", "operations", "outputs"},
+    "compaction": LEAVES | {"journal", "consensus", "pipeline", "log", "delivery", "operations"},
     "verification": LEAVES
     | {
         "journal",
@@ -87,11 +90,24 @@ MAY_IMPORT = {
         "client",
     },
     "work": LEAVES | {"cassandra", "kafka", "consensus", "pipeline"},
+    "oplog": LEAVES
+    | {
+        "cassandra",
+        "kafka",
+        "consensus",
+        "pipeline",
+        "log",
+        "collection",
+        "outputs",
+        "writers",
+        "client",
+        "operations",
+    },
 }
 CORE = set(MAY_IMPORT)
 MAY_IMPORT["app"] = LEAVES | CORE
 MAY_IMPORT["spark"] = LEAVES | CORE | {"app"}
-MAY_IMPORT["embedded"] = LEAVES | {"cassandra", "kafka"}
+MAY_IMPORT["embedded"] = LEAVES | {"cassandra", "kafka", "pipeline"}
 MAY_IMPORT["cli"] = LEAVES | CORE | {"app", "spark", "embedded"}
 
 PURE = {
@@ -109,13 +125,17 @@ PURE = {
         "tidemark.cassandra.type_tree",
         "tidemark.cassandra.cells",
         "tidemark.journal.codec.json_text",
+        "tidemark.operations",
         "tidemark.outputs.model.digest",
+        "tidemark.delivery.records",
         "tidemark.delivery.transforms",
         "tidemark.delivery.writing",
         "tidemark.pipeline.transforms",
         "tidemark.errors",
     ),
+    "operations": ("tidemark.operations", "tidemark.errors"),
     "work/model": ("tidemark.work.model", "tidemark.errors"),
+    "oplog/consumer": ("tidemark.oplog.consumer", "tidemark.faults", "tidemark.errors"),
 }
 DECLARATIONS = {"declaration.py"}
 """Modules that pydantic checks: they share their rules with pipeline files."""

@@ -17,6 +17,10 @@ LIBRARY = ROOT / "include" / "tidemark"
 THE_ROOT = "TidemarkError"
 
 SIGNALS = {
+    "AccessRefused": "the agent's router sends the answer that it holds",
+    "BadQuery": "the agent's router answers 400 with the reason",
+    "BodyRefused": "the agent's router sends the answer that it holds",
+    "SenderGone": "the agent's router has no client to answer any more",
     "BlockDamaged": "the reader of binding lists turns it into FileDamaged, with the file",
     "CannotEncode": "the statement that encodes rows turns it into RowRefused, with the table and the column",
     "DoesNotFit": "the scan turns it into ValueRefused, with the table and the column",

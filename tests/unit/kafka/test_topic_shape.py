@@ -2,7 +2,14 @@
 
 import pytest
 
-from tidemark.kafka.topic_shape import FOREVER, CreationOutcome, TopicFound, TopicShape, judge
+from tidemark.kafka.topic_shape import (
+    FOREVER,
+    CreationOutcome,
+    TopicFound,
+    TopicShape,
+    TopicTimestamps,
+    judge,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -35,6 +42,10 @@ def test_what_was_not_declared_is_never_a_difference():
         (TopicShape(partitions=6), "It has 3 partitions instead of 6; it was not changed"),
         (TopicShape(replication=3), "It has 1 copies instead of 3; it was not changed"),
         (TopicShape(retention_ms=FOREVER), "It keeps records for 7d instead of for ever; it was not changed"),
+        (
+            TopicShape(timestamps=TopicTimestamps.APPENDED),
+            "It has message.timestamp.type=CreateTime instead of LogAppendTime; it was not changed",
+        ),
         (TopicShape(6, 3), "It has 3 partitions instead of 6 and has 1 copies instead of 3; it was"),
     ],
 )

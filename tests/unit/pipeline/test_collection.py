@@ -13,8 +13,8 @@ from tidemark.collection.model.envelopes.envelope import EnvelopeName
 from tidemark.collection.model.key_format import KeyFormat
 from tidemark.collection.model.schema import SYSTEM_COLUMNS, CollectionSchema
 from tidemark.delivery.transforms.skip import Skip, SkippedAs
+from tidemark.pipeline.files.refusals import explain
 from tidemark.pipeline.journal import Consistency
-from tidemark.pipeline.refusals import explain
 from tidemark.pipeline.transforms import Transforms, TransformsOfRows
 from tidemark.pipeline.writers import ConnectionType, NeededConnection
 from tidemark.writers.collection.kind import CollectionDeclaration
@@ -86,12 +86,45 @@ def test_a_collection_with_everything():
     assert (found.key_format, found.keep, found.shards) == (KeyFormat.JSON, timedelta(days=90), 1_024)
 
 
-@pytest.mark.parametrize("changes", [{}, {"envelope": "append", "key": ...}, {"transforms": [SKIP]}])
+OPERATIONS = {"envelope": "oplog", "key": ..., "columns": ...}
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"envelope": "append", "key": ...}, {"transforms": [SKIP]}, OPERATIONS]
+)
 def test_a_declaration_survives_json_and_can_be_a_key(changes):
     found = declared(**changes)
     assert CollectionDeclaration.model_validate_json(found.model_dump_json()) == found
     assert CollectionDeclaration.model_validate(found.model_dump(mode="json")) == found
     assert found in {found}
+
+
+def test_the_envelope_oplog_gives_the_columns():
+    found = declared(**OPERATIONS)
+    assert found.schema_of_rows.key == given_columns(type="text", id="text")
+    assert found.schema_of_rows.columns == given_columns(
+        event="text", timestamp="timestamp", parents="list<text>"
+    )
+    assert found.needed_formats == {"oplog"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"key": {"id": "text"}}, "which gives it: {type: text, id: text}. Remove it."),
+        ({"columns": {"event": "text"}}, "which gives it: {event: text, timestamp: timestamp, parents: list"),
+        ({"key_format": "json"}, "the key is `type/id`. Remove it."),
+        ({"transforms": [SKIP]}, "which corrections are void depends on every operation of an object"),
+    ],
+)
+def test_the_envelope_oplog_takes_nothing_else(changes, said):
+    check_refused(said, **(OPERATIONS | changes))
+
+
+def test_the_envelope_oplog_needs_operations(tmp_path):
+    text = HEAD + "writers:\n  - {name: objects, kind: collection, envelope: oplog}\n"
+    said = "is `oplog`, which needs messages in format `oplog`, but source.kafka.format is `kafka-journal`"
+    check(tmp_path, text, 4, said)
 
 
 def test_stored_settings_keep_the_order_of_columns():
@@ -185,7 +218,7 @@ class TestNames:
         ({"envelope": ...}, "`envelope` is missing"),
         (
             {"envelope": "upsrt"},
-            "is `upsrt`, which is not one of upsert, append, debezium. Did you mean `upsert`",
+            "is `upsrt`, which is not one of upsert, append, debezium, oplog. Did you mean `upsert`",
         ),
         ({"key": ...}, "`key` names no column. Name at least one"),
         ({"key": {}}, "`key` names no column"),

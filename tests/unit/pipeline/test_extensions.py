@@ -102,7 +102,7 @@ def test_reading_pipeline_files_imports_nothing_heavy():
 
 
 def test_the_policies_by_which_a_log_is_compacted():
-    assert compacting_policies() == ["journal", "latest", "progress"]
+    assert compacting_policies() == ["journal", "latest", "progress", "oplog"]
 
 
 def test_raw_is_another_word_for_json():
@@ -175,13 +175,13 @@ def test_a_package_that_claims_a_built_in_name_is_not_chosen_in_silence(site):
         (
             "formats",
             "source: {kafka: {topics: [o], format: jsn}}",
-            "is `jsn`, which is not one of kafka-journal, json, raw, avro (package acme). "
+            "is `jsn`, which is not one of kafka-journal, json, raw, oplog, avro (package acme). "
             "Did you mean `json`?",
         ),
         (
             "policies",
             "log: {compaction: {policy: lates}}",
-            "is `lates`, which is not one of journal, latest, progress, none, avro (package acme). "
+            "is `lates`, which is not one of journal, latest, progress, oplog, none, avro (package acme). "
             "Did you mean `latest`?",
         ),
         (

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.unit
         (
             "topics: [a]\n    format: jsn",
             5,
-            "is `jsn`, which is not one of kafka-journal, json, raw. Did you mean `json`?",
+            "is `jsn`, which is not one of kafka-journal, json, raw, oplog. Did you mean `json`?",
         ),
         ("topics: [a]\n    start: latest", 5, "is `latest`, which is not one of earliest, pointers."),
         ("topics: [a]\n    isolation: committed", 5, "Did you mean `read_committed`?"),

@@ -16,6 +16,10 @@ import pytest
 pytestmark = [pytest.mark.unit, pytest.mark.filterwarnings("ignore")]  # Airflow's own, while it is imported
 
 TRIGGERS: dict[str, dict[str, Any]] = {
+    "tidemark_airflow.triggers.collected.CollectedTrigger": {
+        **{"pipeline": "events", "writer": "objects", "every": 2.0},
+        "ends": [[0, 41]],
+    },
     "tidemark_airflow.triggers.follow.FollowTrigger": {
         "pipeline": "orders",
         "run_id": "scheduled__1",
@@ -35,6 +39,7 @@ TRIGGERS: dict[str, dict[str, Any]] = {
 }
 """Column ``classpath`` of the table ``trigger``, and the arguments beside it."""
 METHODS = {
+    "CollectedSensor": "go_on",
     "FollowSensor": "go_on",
     "GateSensor": "go_on",
     "ReplicatedSensor": "go_on",

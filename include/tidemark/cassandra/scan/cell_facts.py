@@ -1,4 +1,4 @@
-"""Metadata of cells as columns: write time and remaining time to live.
+"""Metadata of cells as columns: write time and remaining time to live. And the token of a partition.
 
 Only columns outside the primary key have them. A collection or user-defined type that is not frozen has a
 cell for each element, so its metadata is a list.
@@ -49,6 +49,32 @@ class CellFact:
     def expression(self) -> str:
         """The expression for a SELECT."""
         return f"{self.fact}({protect_name(self.column)})"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyToken:
+    """The token of a partition, read as a column of its own: where the partition is on the ring.
+
+    Attributes:
+        key: The columns of the partition key.
+    """
+
+    key: tuple[str, ...]
+    cql_type = CqlType(CqlKind.BIGINT)
+
+    @property
+    def name(self) -> str:
+        """The name of its column: no column of a table is called like an expression."""
+        return self.expression
+
+    @property
+    def expression(self) -> str:
+        """The expression for a SELECT."""
+        return f"token({', '.join(map(protect_name, self.key))})"
+
+
+Computed = CellFact | KeyToken
+"""What is computed for every row."""
 
 
 def facts_of(table: Table, fact: Fact, columns: Sequence[str]) -> list[CellFact]:

@@ -10,7 +10,7 @@ from cassandra.metadata import protect_name
 from tidemark.cassandra.cql_types import DURATION, CqlKind, CqlType, arrow_type
 from tidemark.cassandra.errors import CassandraError
 from tidemark.cassandra.scan.arrow_cells import DoesNotFit, decode
-from tidemark.cassandra.scan.cell_facts import CellFact
+from tidemark.cassandra.scan.cell_facts import Computed
 from tidemark.cassandra.scan.raw_pages import Row
 from tidemark.cassandra.table import Table
 from tidemark.errors import with_fields
@@ -52,10 +52,10 @@ class Selected:
     table: Table
     schema: pa.Schema
     types: tuple[CqlType, ...]
-    facts: tuple[CellFact, ...] = ()
+    facts: tuple[Computed, ...] = ()
 
     @classmethod
-    def of(cls, table: Table, columns: Sequence[str] | None = None, facts: Sequence[CellFact] = ()) -> Self:
+    def of(cls, table: Table, columns: Sequence[str] | None = None, facts: Sequence[Computed] = ()) -> Self:
         """These columns, or all, with their default types; then the facts."""
         names = [column.name for column in table.columns] if columns is None else columns
         types = (*map(table.type_of, names), *(fact.cql_type for fact in facts))
@@ -64,7 +64,7 @@ class Selected:
         return cls(table, schema, types, tuple(facts))
 
     @classmethod
-    def by_schema(cls, table: Table, schema: pa.Schema, facts: Sequence[CellFact] = ()) -> Self:
+    def by_schema(cls, table: Table, schema: pa.Schema, facts: Sequence[Computed] = ()) -> Self:
         """The columns and facts of this schema, which may set decimals' precision and nullability."""
         known = {fact.name: fact.cql_type for fact in facts}
         types = tuple(known.get(name) or table.type_of(name) for name in schema.names)

@@ -90,7 +90,8 @@ def verify(pipeline: PipelineName, as_json: Json = False) -> None:
 @app.command()
 @plan_options
 def accept(pipeline: PipelineName, *, options: PlanOptions) -> None:
-    """Accept what closed the log's gate: lost offsets become holes, a failed audit is overruled."""
+    """Accept what closed the log's gate: lost offsets become holes, a failed audit is overruled, further
+    partitions stay unused."""
     from tidemark.cli.output.tables import acceptance_lines
     from tidemark.delivery.operator.accept_plan import read_consequences
     from tidemark.delivery.state.positions import Positions

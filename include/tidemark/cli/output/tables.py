@@ -166,6 +166,9 @@ def acceptance_lines(
     if gate:
         yield f"{pipeline}: the log's gate is closed: {gate.reason}"
         yield from (f"  lost for ever: {loss}" for loss in gate.losses)
+        for change in gate.partitions:
+            counts = f"by {change.computed_by}, not by {change.found}"
+            yield f"  {change.topic}: the partitions of keys are computed {counts}, from here on as before"
         if gate.ids:
             yield f"  ids {gate.ids[0]} to {gate.ids[1]}"
     else:

@@ -4,7 +4,7 @@ Every answer comes from the rendition that is active at its time. A reader holds
 plane while it is open; once its term is over, every call raises ``ReaderExpired``, never a wrong answer.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
@@ -16,6 +16,8 @@ from tidemark.client.collection.opened import OpenedCollection
 from tidemark.client.collection.rows import Rows
 from tidemark.client.collection.settings import CollectionSettings, collection_settings
 from tidemark.client.collection.times import Time, micros_of
+from tidemark.collection.model.keys import Key
+from tidemark.collection.tables.stored import FIRST_TOKEN, StoredPage, StoredRow, TokenCursor
 from tidemark.outputs.state.reader_lease import ReaderLease
 from tidemark.pipeline.connections import Lookup
 
@@ -157,6 +159,61 @@ class Collection:
         rows = Rows(self._opened, None if at is None else micros_of(at), schema)
         self._streams.add(rows)
         return rows
+
+    def stored(self, at: Time, token: int = FIRST_TOKEN) -> Iterator[Sequence[StoredRow]]:
+        """What is stored of all keys as of a time, deletes included: for readers that go on where they were.
+
+        Args:
+            at: The time. It stays readable until ``hold`` or ``close``.
+            token: The first token that is read, included. A reader that stops goes on with the last token
+                that it has seen, and gets the rows of that token again.
+
+        Returns:
+            Pages of the newest row of each key, in the order of the token ring; no page is empty.
+
+        Raises:
+            See ``get``; while the pages are read.
+        """
+        time, cursor = micros_of(at), TokenCursor(token)
+
+        def read(lease: ReaderLease, t: int) -> StoredPage:
+            with self._opened.asking(lease):
+                return self._opened.rows_at(lease, t).stored_page(t, cursor)
+
+        while True:
+            with self._opened.asking():
+                page = self._held.read(time, read)
+            if page.rows:
+                yield page.rows
+            if page.next is None:
+                return
+            cursor = page.next
+
+    def stored_versions(
+        self, keys: Iterable[Key], before: Time, until: Time
+    ) -> Mapping[Key, Sequence[StoredRow]]:
+        """What is stored of keys around some times.
+
+        Args:
+            keys: The cells of each key, as ``stored`` has them.
+            before: A time, at most ``until``. It stays readable until ``hold`` or ``close``.
+            until: The last time. Both are read from the rendition that is active at it.
+
+        Returns:
+            By key the rows after ``before`` up to ``until`` and the newest one up to ``before``, the newest
+            first. Keys without any are left out.
+
+        Raises:
+            See ``get``.
+        """
+        first, last, wanted = micros_of(before), micros_of(until), list(keys)
+
+        def read(lease: ReaderLease, t: int) -> Mapping[Key, Sequence[StoredRow]]:
+            with self._opened.asking(lease):
+                return self._opened.rows_at(lease, last).stored_versions(wanted, t, last)
+
+        with self._opened.asking():
+            return self._held.read(first, read)
 
     def changes(
         self, after: Time, *, until: Time | None = None, timeout: float | None = None

@@ -5,7 +5,7 @@ time. Tests put rows in memory in the place of Cassandra's tables.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -15,10 +15,18 @@ from tidemark.cassandra.driver import Session
 from tidemark.cassandra.size import estimated_bytes, ring_tokens
 from tidemark.cassandra.token_ranges import cut_ring
 from tidemark.client.collection.switch import differences
+from tidemark.collection.model.keys import Key
 from tidemark.collection.tables.changes import changes
 from tidemark.collection.tables.codec.python_rows import PythonRow
 from tidemark.collection.tables.layout import CollectionPlace
 from tidemark.collection.tables.reading import CollectionReader
+from tidemark.collection.tables.stored import (
+    StoredPage,
+    StoredRow,
+    TokenCursor,
+    stored_page,
+    stored_versions,
+)
 from tidemark.collection.tables.tables import CollectionTables
 from tidemark.outputs.model.reading import Switch
 from tidemark.outputs.model.rendition import Rendition
@@ -51,6 +59,14 @@ class RenditionRows(Protocol):
 
     def changes(self, t: int) -> Iterator[RowChange]:
         """What changed at a time."""
+
+    def stored_page(self, at: int, cursor: TokenCursor) -> StoredPage:
+        """A page of what is stored as of a time, deletes included."""
+
+    def stored_versions(
+        self, keys: Iterable[Key], before: int, until: int
+    ) -> Mapping[Key, Sequence[StoredRow]]:
+        """Rows of keys; see ``Collection.stored_versions``."""
 
 
 class Renditions(Protocol):
@@ -87,6 +103,16 @@ class TableRows:
     def rows(self, at: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """See ``RenditionRows.rows``."""
         return self.reader.rows(at, schema)
+
+    def stored_page(self, at: int, cursor: TokenCursor) -> StoredPage:
+        """See ``RenditionRows.stored_page``."""
+        return stored_page(self.tables, at, cursor)
+
+    def stored_versions(
+        self, keys: Iterable[Key], before: int, until: int
+    ) -> Mapping[Key, Sequence[StoredRow]]:
+        """See ``RenditionRows.stored_versions``."""
+        return stored_versions(self.tables, keys, before, until)
 
     def changes(self, t: int) -> Iterator[RowChange]:
         """See ``RenditionRows.changes``."""

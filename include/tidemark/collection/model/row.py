@@ -19,7 +19,8 @@ class CollectionRow(NamedTuple):
 
     Attributes:
         key: The serialized CQL value of each key column, without length prefix.
-        values: The serialized CQL value of each data column, None for null. All None where ``gone``.
+        values: The serialized CQL value of each data column, None for null. All None where
+            ``gone``, except where the envelope keeps those of deletes.
         t: The time of the binding that holds the message, in µs.
         message_id: The message's id in the commit log.
         write_time: The write timestamp of the row's cells.

@@ -6,8 +6,9 @@ batch: everything below it has its row, nothing above it was looked at.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
+from itertools import repeat
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -15,7 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.collection.model.documents import json_object
-from tidemark.collection.model.envelopes.envelope import Change, Envelope, EnvelopeName, KeySource
+from tidemark.collection.model.envelopes.envelope import (
+    Change,
+    Envelope,
+    EnvelopeName,
+    Headers,
+    KeySource,
+    ReadWhole,
+)
 from tidemark.collection.model.envelopes.registry import ENVELOPES
 from tidemark.collection.model.key_format import KeyFormat, usual_key_format
 from tidemark.collection.model.keys import Key, ReadKey, key_reader
@@ -24,9 +32,11 @@ from tidemark.collection.model.row import CollectionRow, key_bytes
 from tidemark.collection.model.schema import CollectionSchema, Column
 from tidemark.collection.model.values.encoders import encoder_of, in_column
 from tidemark.collection.model.values.misfit import Misfit
+from tidemark.delivery.records import headers_of
 from tidemark.delivery.transforms.chain import Chain, TransformFailed
 from tidemark.delivery.transforms.document import Document, Operation
 from tidemark.delivery.writing import admit
+from tidemark.operations.corrections import Correction
 from tidemark.outputs.model.digest import shard_of
 from tidemark.pipeline.transforms import Transform
 
@@ -68,12 +78,14 @@ class RowBatch:
         filtered: How many messages the writer's ``namespaces`` keep out.
         ignored: How many messages a transform drops, or say nothing about rows.
         bad: The lowest message that cannot be processed; None where all can.
+        corrections: Those of the messages that are corrections, by id. They have rows here, void or not.
     """
 
     rows: list[CollectionRow]
     filtered: int
     ignored: int
     bad: BadRow | None = None
+    corrections: Mapping[int, Correction] = field(default_factory=dict)
 
     @property
     def written(self) -> int:
@@ -116,11 +128,12 @@ class RowRules:
         return _compiled(self)
 
 
-Made = tuple[Key, Cells, bool, int]
-"""What a message makes: the key, the data cells, whether the row is gone, and the shard."""
-MakeRow = Callable[[int, bytes | None, bytes | None, int, str], Made | None]
-"""From a message's id, key, value, timestamp and namespace; None for a message that is ignored. Raises
-``NoRow`` and ``TransformFailed``."""
+Made = tuple[Key, Cells, bool, int, Correction | None]
+"""What a message makes: the key, the data cells, whether the row is gone, the shard, and the correction."""
+MakeRow = Callable[[int, bytes | None, bytes | None, int, str, Headers], Made | None]
+"""From a message's id, key, value, timestamp, namespace and headers; None for a message that is ignored.
+Raises ``NoRow`` and ``TransformFailed``."""
+_NO_HEADERS: Headers = ()
 
 
 def rows_of(messages: pa.RecordBatch, rules: RowRules) -> RowBatch:
@@ -128,22 +141,28 @@ def rows_of(messages: pa.RecordBatch, rules: RowRules) -> RowBatch:
     make = rules.make
     admitted = admit(messages, rules.admitted)
     rows: list[CollectionRow] = []
+    corrections: dict[int, Correction] = {}
     ignored = 0
-    for id_, key, value, timestamp, namespace, t, write_time, topic, partition, offset in zip(
-        *(admitted[name].to_pylist() for name in _READ), strict=True
+    columns = (admitted[name].to_pylist() for name in _READ)
+    has_headers = ENVELOPES[rules.envelope].has_corrections
+    headers = headers_of(admitted["headers"]) if has_headers else repeat(_NO_HEADERS, admitted.num_rows)
+    for id_, key, value, timestamp, namespace, t, write_time, topic, partition, offset, own in zip(
+        *columns, headers, strict=True
     ):
         try:
-            made = make(id_, key, value, timestamp, namespace)
+            made = make(id_, key, value, timestamp, namespace, own)
         except (NoRow, TransformFailed) as error:
             below = pc.sum(pc.less(messages["id"], id_)).as_py() or 0
             bad = BadRow(id_, topic, partition, offset, str(error))
-            return RowBatch(rows, below - len(rows) - ignored, ignored, bad)
+            return RowBatch(rows, below - len(rows) - ignored, ignored, bad, corrections)
         if made is None:
             ignored += 1
             continue
-        cells, values, gone, shard = made
+        cells, values, gone, shard, correction = made
+        if correction is not None:
+            corrections[id_] = correction
         rows.append(CollectionRow(cells, values, t, id_, write_time, gone, topic, partition, offset, shard))
-    return RowBatch(rows, messages.num_rows - admitted.num_rows, ignored)
+    return RowBatch(rows, messages.num_rows - admitted.num_rows, ignored, None, corrections)
 
 
 _READ = (
@@ -153,13 +172,38 @@ _READ = (
 
 
 def _compiled(rules: RowRules) -> MakeRow:
-    envelope, read, shards = ENVELOPES[rules.envelope], rules.read, rules.schema.shards
+    envelope = ENVELOPES[rules.envelope]
+    if envelope.read_whole is not None:
+        return _making_whole(envelope.read_whole, rules.schema.shards)
+    return _making_by_columns(envelope, rules)
+
+
+def _making_whole(read: ReadWhole, shards: int) -> MakeRow:
+    def shard(cells: Key) -> int:
+        return shard_of(key_bytes(cells), shards)
+
+    remembered = lru_cache(KEYS_REMEMBERED)(shard)
+
+    def make(
+        id_: int, key: bytes | None, value: bytes | None, timestamp: int, namespace: str, headers: Headers
+    ) -> Made:
+        cells, values, is_gone, correction = read(key, value, headers)
+        is_long = key is not None and len(key) > MOST_REMEMBERED_BYTES
+        return cells, values, is_gone, shard(cells) if is_long else remembered(cells), correction
+
+    return make
+
+
+def _making_by_columns(envelope: Envelope, rules: RowRules) -> MakeRow:
+    read, shards = rules.read, rules.schema.shards
     open_, chain = envelope.open, Chain(rules.transforms, ends_at_delete=True) if rules.transforms else None
     read_key, read_cells = _key_reader(rules, envelope), _cells_reader(rules.schema.columns, envelope)
     place = _key_places(read_key, shards) if read_key else None
     no_cells = (None,) * len(rules.schema.columns)
 
-    def make(id_: int, key: bytes | None, value: bytes | None, timestamp: int, namespace: str) -> Made | None:
+    def make(
+        id_: int, key: bytes | None, value: bytes | None, timestamp: int, namespace: str, headers: Headers
+    ) -> Made | None:
         if value is None:
             change = open_(None)
         else:
@@ -181,7 +225,7 @@ def _compiled(rules: RowRules) -> MakeRow:
             shard = shard_of(key_bytes(cells), shards)
         else:
             cells, shard = place(key)
-        return cells, no_cells if is_gone else read_cells(data), is_gone, shard
+        return cells, no_cells if is_gone else read_cells(data), is_gone, shard, None
 
     return make
 

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from tidemark.pipeline.kinds import KAFKA_JOURNAL, PolicyKind
+from tidemark.pipeline.kinds import KAFKA_JOURNAL, OPLOG, PolicyKind
 
 if TYPE_CHECKING:
-    from tidemark.compaction.policies.policy import JournalActions, LastOfKey
+    from tidemark.compaction.policies.policy import JournalActions, LastOfKey, ValidOperations
 
 
 def _journal() -> "JournalActions":
@@ -26,7 +26,14 @@ def _progress() -> "LastOfKey":
     return LastOfKey()
 
 
+def _operations() -> "ValidOperations":
+    from tidemark.compaction.policies.policy import ValidOperations
+
+    return ValidOperations()
+
+
 JOURNAL = PolicyKind("journal", _journal, frozenset({KAFKA_JOURNAL}))
 LATEST = PolicyKind("latest", _latest)
 PROGRESS = PolicyKind("progress", _progress)
+OPERATIONS = PolicyKind("oplog", _operations, frozenset({OPLOG}))
 NONE = PolicyKind("none", None)

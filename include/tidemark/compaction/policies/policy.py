@@ -40,7 +40,15 @@ class JournalActions:
     drops_tombstones: bool = False
 
 
-Policy = LastOfKey | JournalActions
+@dataclass(frozen=True, slots=True)
+class ValidOperations:
+    """Drops void corrections, then all but the newest valid operation of each object. Deletes are
+    operations."""
+
+    drops_tombstones: bool = False
+
+
+Policy = LastOfKey | JournalActions | ValidOperations
 
 
 def policy_named(name: str) -> Policy:

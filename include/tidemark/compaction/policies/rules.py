@@ -16,13 +16,14 @@ class CompactionRules:
     Attributes:
         pins: The pinned ids below the watermark, in order.
         acknowledged: The ids below the watermark that an operator acknowledged, in order; only for
-            ``journal``.
+            ``journal`` and ``oplog``.
         tombstones_before: Tombstones bound before this time (µs) are dropped; only for policies that drop
             tombstones.
         last_eligible: The last id below the watermark, which is kept; −1 for ``journal``, which does not need
             it.
         recreated: Topic and first id of every topic that was created again, in order. Its entities are other
-            ones than those before; only for ``journal``.
+            ones than those before, and its offsets begin anew; only for ``journal`` and ``oplog``.
+        topic_ids: Topic and Kafka's id of every topic, in the order of their first ids; only for ``oplog``.
     """
 
     policy: str
@@ -33,16 +34,23 @@ class CompactionRules:
     tombstones_before: int = 0
     last_eligible: int = -1
     recreated: tuple[tuple[str, int], ...] = ()
+    topic_ids: tuple[tuple[str, str], ...] = ()
 
     def beginnings(self, topic: str) -> tuple[int, ...]:
         """The first ids of the topic's incarnations, except the first one."""
         return tuple(first_id for name, first_id in self.recreated if name == topic)
 
+    def topic_ids_of(self, topic: str) -> tuple[str, ...]:
+        """Kafka's ids of the topic's incarnations, the first one included; ``""`` where one is not known."""
+        known = tuple(id_ for name, id_ in self.topic_ids if name == topic)
+        return known or ("",) * (len(self.beginnings(topic)) + 1)
+
     def to_row(self) -> dict[str, Any]:
         """The rules in digests and plans."""
         row = asdict(self)
-        if not self.recreated:  # older versions have no such field, and digests must not change
-            del row["recreated"]
+        for name in ("recreated", "topic_ids"):
+            if not row[name]:  # older versions have no such field, and digests must not change
+                del row[name]
         return row
 
     @property

@@ -1,7 +1,8 @@
 """The log's gate: while it is closed, nothing new is bound or published.
 
-A closed gate is durable and names its cause: lost offsets, or a capture that failed its audit. It opens when
-the cause is gone or an operator accepts it. Published messages stay readable.
+A closed gate is durable and names its cause: lost offsets, another number of partitions where that is fixed,
+or a capture that failed its audit. It opens when the cause is gone or an operator accepts it. Published
+messages stay readable.
 """
 
 import json
@@ -10,6 +11,7 @@ from enum import StrEnum
 
 from tidemark.errors import with_fields
 from tidemark.log.errors import LogError
+from tidemark.log.model.fixed_partitions import PartitionChange
 from tidemark.log.model.loss import Loss, loss_from
 
 
@@ -19,10 +21,12 @@ class LogGateCause(StrEnum):
     Attributes:
         LOST: Kafka no longer has offsets that the log needs.
         AUDIT: A capture failed its audit.
+        PARTITIONS: A topic has another number of partitions than the one by which partitions are computed.
     """
 
     LOST = "lost"
     AUDIT = "audit"
+    PARTITIONS = "partitions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class LogGate:
         losses: The lost offsets; empty after a failed audit.
         captured: The digest of the capture that failed its audit; None where offsets are lost.
         at: When it was closed, in µs.
+        partitions: The topics with another number of partitions.
     """
 
     cause: LogGateCause
@@ -46,6 +51,7 @@ class LogGate:
     losses: tuple[Loss, ...]
     captured: str | None
     at: int
+    partitions: tuple[PartitionChange, ...] = ()
 
     @property
     def problem(self) -> str:
@@ -54,7 +60,10 @@ class LogGate:
 
     def to_json(self) -> str:
         """The row in the control plane."""
-        return json.dumps(asdict(self))
+        row = asdict(self)
+        if not self.partitions:  # processes of earlier versions do not know the field
+            del row["partitions"]
+        return json.dumps(row)
 
     @classmethod
     def from_json(cls, text: str) -> "LogGate":
@@ -62,7 +71,9 @@ class LogGate:
         row = json.loads(text)
         ids = tuple(row["ids"]) if row["ids"] else None
         losses = tuple(loss_from(loss) for loss in row["losses"])
-        return cls(**{**row, "cause": LogGateCause(row["cause"]), "ids": ids, "losses": losses})
+        changes = tuple(PartitionChange(*one) for one in row.get("partitions", ()))
+        own = {"ids": ids, "losses": losses, "partitions": changes}
+        return cls(**{**row, "cause": LogGateCause(row["cause"]), **own})
 
     def is_about(self, other: "LogGate") -> bool:
         """Whether both gates are the same, apart from when they were closed."""

@@ -34,9 +34,11 @@ from tidemark.consensus.objects import (
 from tidemark.consensus.update import Patience, update
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition, reached_offsets
 from tidemark.log.model.bound_times import BoundTimes
+from tidemark.log.model.fixed_partitions import FixedPartitions
 from tidemark.log.model.gate import LogGate
 from tidemark.log.model.loss import AcceptedLoss, reached_after
 from tidemark.log.model.manifest import Manifest
+from tidemark.log.model.recreated_topics import of_whole_topics
 
 HEAD = "head"
 GATE = "gate"
@@ -63,6 +65,8 @@ class BindingsHead:
     """Kafka's id of every topic ever bound: at its last binding, or of its recreation accepted since."""
     removed: int = NOTHING_YET
     """The rows of bindings up to this time were removed, because binding lists have them; −1: none."""
+    partitions: dict[str, FixedPartitions] = field(default_factory=dict)
+    """The partition counts of topics of which they are fixed."""
     bound: BoundTimes | None = field(default=None, compare=False)
     """When partitions were last bound; None where a process of an earlier version wrote the head. How far the
     source is bound does not depend on it."""
@@ -78,7 +82,8 @@ class BindingsHead:
         row = {"upper": self.upper, "newest": self.newest, "reached": places, "topics": self.topic_ids}
         removed = {} if self.removed == NOTHING_YET else {"removed": self.removed}
         bound = {} if self.bound is None else {"bound": self.bound.to_row()}
-        return json.dumps({**row, **removed, **bound})
+        fixed = {"partitions": self.partitions} if self.partitions else {}
+        return json.dumps({**row, **removed, **fixed, **bound})
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +241,10 @@ class LogControl:
         version = self._consensus.commit(self._bindings, head.version, Change({HEAD: begun.to_json()}))
         return replace(begun, version=version)
 
+    def replace_head(self, head: BindingsHead, after: BindingsHead) -> None:
+        """Record another head of the bindings; raises ``Outpaced``."""
+        self._consensus.commit(self._bindings, head.version, Change({HEAD: after.to_json()}))
+
     def advance_upper(self, head: BindingsHead, upper: int) -> None:
         """Record that there was nothing to bind before ``upper``; raises ``Outpaced``."""
         puts = {HEAD: replace(head, upper=max(upper, head.upper)).to_json()}
@@ -260,7 +269,11 @@ class LogControl:
         """Record accepted losses and move the source's offsets past them; raises ``Outpaced``."""
         reached, topic_ids = reached_after(head.reached, head.topic_ids, [one.loss for one in losses])
         puts = {one.row: one.to_json() for one in losses}
-        puts[HEAD] = replace(head, reached=reached, topic_ids=topic_ids).to_json()
+        # A recreated topic may have another number of partitions: it is recorded anew.
+        gone = {one.loss.topic for one in of_whole_topics(losses)}
+        fixed = {topic: counts for topic, counts in head.partitions.items() if topic not in gone}
+        after = replace(head, reached=reached, topic_ids=topic_ids, partitions=fixed)
+        puts[HEAD] = after.to_json()
         self._consensus.commit(self._bindings, head.version, Change(puts))
 
     def replace_losses(self, head: BindingsHead, losses: Sequence[AcceptedLoss]) -> None:
@@ -374,6 +387,7 @@ def _bindings_head(snapshot: Snapshot) -> BindingsHead:
         reached,
         body.get("topics", {}),
         body.get("removed", NOTHING_YET),
+        {topic: FixedPartitions(*counts) for topic, counts in body.get("partitions", {}).items()},
         BoundTimes.from_row(body.get("bound")),
     )
 

@@ -18,17 +18,16 @@ import pyarrow.compute as pc
 from msgspec import msgpack
 
 from tidemark.compaction.census import Census, JournalCensus
-from tidemark.compaction.drops import Dropped, drop_journal, drop_keyed
-from tidemark.compaction.engine import Surveyed, choose, outputs_by_group
+from tidemark.compaction.drops import Dropped, drop_journal
+from tidemark.compaction.engine import ChoosingSteps, Surveyed, outputs_by_group
 from tidemark.compaction.plan import CompactionPlan, FileGroup
 from tidemark.compaction.policies.facts_table import FACTS, judge_table
-from tidemark.compaction.policies.keyed_facts import KEYED_FACTS
-from tidemark.compaction.policies.policy import JournalActions, LastOfKey, policy_named
+from tidemark.compaction.policies.policy import JournalActions, policy_named
 from tidemark.compaction.policies.rules import CompactionRules
 from tidemark.compaction.policies.verdicts import VERDICTS, Verdicts
 from tidemark.compaction.rewrite import differing_ids, rewrite_group
 from tidemark.compaction.staging import Workplace
-from tidemark.compaction.survey import survey_journal, survey_keyed
+from tidemark.compaction.survey import survey_journal
 from tidemark.log.model.manifest import LogFile
 from tidemark.spark.jobs.tasks import call_in_tasks, interrupt, run_tasks, tagged, task_count
 from tidemark.spark.session_facts import core_count
@@ -74,7 +73,7 @@ class SparkEngine:
             if isinstance(policy, JournalActions):
                 found = _survey_journal(spark, place, rules, files).collect()
             else:
-                found = _survey_keyed(spark, place, rules, policy, files).collect()
+                found = _survey_choosing(spark, ChoosingSteps(place, rules, policy), files).collect()
         census, drops = [], []
         for row in found:
             if row.is_census:
@@ -181,30 +180,24 @@ def _judged(table: pa.Table, census: JournalCensus) -> Iterator[pa.RecordBatch]:
     yield from pa.Table.from_arrays(columns, schema=_JUDGED).to_batches(max_chunksize=ROWS_A_BATCH)
 
 
-def _survey_keyed(
-    spark: "SparkSession",
-    place: Workplace,
-    rules: CompactionRules,
-    policy: LastOfKey,
-    files: Sequence[LogFile],
-) -> "DataFrame":
-    numbered = list(enumerate(files))
+def _survey_choosing(spark: "SparkSession", steps: ChoosingSteps, files: Sequence[LogFile]) -> "DataFrame":
+    numbered, schema = list(enumerate(files)), steps.schema
 
     def read(number: int) -> Iterator[pa.RecordBatch]:
-        for facts in survey_keyed(place, rules, policy, [numbered[number]]):
+        for facts in steps.survey([numbered[number]]):
             yield from facts.to_batches(max_chunksize=ROWS_A_BATCH)
 
     def judge(batches: _Batches) -> Iterator[pa.RecordBatch]:
-        facts = pa.Table.from_batches([batch.cast(KEYED_FACTS) for batch in batches], KEYED_FACTS)
-        census, kept = choose(facts, rules)
+        facts = pa.Table.from_batches([batch.cast(schema) for batch in batches], schema)
+        census, kept = steps.choose(facts)
         columns = [kept["file"], kept["id"], pa.nulls(kept.num_rows, pa.binary())]
         yield from pa.Table.from_arrays(columns, schema=_CHOSEN).to_batches(max_chunksize=ROWS_A_BATCH)
         yield _census(census, _CHOSEN)
 
     def drop(number: int, kept: pa.Table) -> Iterator[Dropped]:
-        yield drop_keyed(place, rules, policy, files[number], kept["id"].to_numpy())
+        yield steps.drop(files[number], kept["id"].to_numpy())
 
-    facts = run_tasks(spark, len(files), read, KEYED_FACTS)
+    facts = run_tasks(spark, len(files), read, schema)
     together = facts.repartition(_partitions(spark, files), "namespace", "key")
     judged = together.mapInArrow(judge, _spark(_CHOSEN))
     return _drop(spark, judged, len(files), drop, _CHOSEN)

@@ -10,12 +10,14 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from tidemark.collection.model.envelopes.registry import ENVELOPES
 from tidemark.delivery.binding_steps import error_text
 from tidemark.delivery.published_log import PublishedLog, read_messages
 from tidemark.delivery.state.positions import Positions, refuse_other_shape
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.target import TargetVerdict, compare, replaced
-from tidemark.delivery.writer import BadMessage, TargetMissing, Writing, Written
+from tidemark.delivery.writer import BadMessage, TargetMissing, Writer, Writing, Written
+from tidemark.delivery.writer_topics import TopicBeginnings
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
 from tidemark.outputs.model.consumer_name import split_consumer
@@ -23,10 +25,14 @@ from tidemark.outputs.model.digest import ShardDigest, TimeDigests
 from tidemark.outputs.state.output_store import OutputStore
 from tidemark.outputs.state.reader_store import ReaderStore
 from tidemark.verification.outputs.found import Extent, OutputDifference, OutputProblem, OutputVerification
+from tidemark.writers.collection.errors import VersionsRemoved
 from tidemark.writers.collection.writer import CollectionWriter
 
 FORGOTTEN = "bindings that are not readable any more"
 NO_DIGESTS = "bindings without committed digests"
+EARLIER_MISSING = (
+    "bindings with corrections, of which earlier rows are missing: compared once those are there"
+)
 TOO_MANY = "bindings with too many messages for a sample: --all compares them too"
 NEVER_READ = -1
 MOST_MESSAGES = 100_000
@@ -57,6 +63,11 @@ class ThreeDigests:
     computed: TimeDigests | None
 
     @property
+    def is_only_computed_otherwise(self) -> bool:
+        """Whether the rows are as committed, and only what the log makes now differs."""
+        return self.stored == self.committed and self.computed != self.committed
+
+    @property
     def difference(self) -> OutputDifference | None:
         """What is different; None where nothing is."""
         there, expected = self.stored.total.count, self.committed.total.count
@@ -85,6 +96,9 @@ def verify_collection(
     found: list[OutputDifference] = []
     unproven: dict[str, int] = {}
     count, since = 0, _since(positions, state)
+    beginnings = TopicBeginnings.of(writer, log)
+    doubtful: list[OutputDifference] = []
+    has_corrections = ENVELOPES[writer.declared.envelope].has_corrections
     for binding, files in _chosen(log, state, extent):
         if binding.t <= since:
             unproven[FORGOTTEN] = unproven.get(FORGOTTEN, 0) + 1
@@ -101,15 +115,35 @@ def verify_collection(
         committed, stored = TimeDigests.from_json(body), writer.target.digests(binding.t)
         try:
             is_whole = binding.base >= log.manifest.compacted_below
-            computed = _computed(writer, binding, files, log, acknowledged) if is_whole else None
+            told = beginnings.tell(writer, binding)
+            computed = _computed(told, binding, files, log, acknowledged) if is_whole else None
+        except VersionsRemoved as removed:
+            if binding.t <= _since(positions, state):  # forgotten meanwhile
+                unproven[FORGOTTEN] = unproven.get(FORGOTTEN, 0) + 1
+            else:
+                doubtful.append(_difference(OutputProblem.CONTENT, binding, error_text(removed)))
+            continue
         except BadMessage as bad:
             found.append(_difference(OutputProblem.CONTENT, binding, error_text(bad)))
             continue
-        difference = ThreeDigests(binding, committed, stored, computed).difference
+        digests = ThreeDigests(binding, committed, stored, computed)
+        difference = digests.difference
         # Versions may be removed while they are read; their times are forgotten before.
         if difference and binding.t > _since(positions, state):
-            found.append(difference)
-    return _result(state, began, count, found, unproven)
+            is_doubtful = has_corrections and digests.is_only_computed_otherwise
+            (doubtful if is_doubtful else found).append(difference)
+    certain = _certain(doubtful, found)
+    if len(certain) < len(doubtful):
+        unproven[EARLIER_MISSING] = len(doubtful) - len(certain)
+    return _result(state, began, count, [*found, *certain], unproven)
+
+
+def _certain(
+    doubtful: Sequence[OutputDifference], found: Sequence[OutputDifference]
+) -> list[OutputDifference]:
+    """Those of the bindings whose corrections were computed with all rows before them."""
+    missing = [one.first_id for one in found if one.problem is OutputProblem.MISSING]
+    return [one for one in doubtful if not any(first_id < one.first_id for first_id in missing)]
 
 
 def _target_problem(writer: CollectionWriter, state: WriterState) -> OutputDifference | None:
@@ -150,7 +184,7 @@ def _chosen(
 
 
 def _computed(
-    writer: CollectionWriter,
+    writer: Writer,
     binding: Binding,
     files: Sequence[LogFile],
     log: PublishedLog,
@@ -159,7 +193,9 @@ def _computed(
     trial, total = writer.trial(), Written()
     for part in writer.cut(binding, files):
         total += trial.write(part, Writing(read_messages(log.folder, part, acknowledged), _NoLease()))
-    return TimeDigests(binding.t, total.digests or (ShardDigest(),) * writer.declared.shards)
+    timed = writer.timed_output()
+    assert timed is not None, "a collection has times"
+    return TimeDigests(binding.t, total.digests or (ShardDigest(),) * timed.shards)
 
 
 def _difference(problem: OutputProblem, binding: Binding, what: str) -> OutputDifference:

@@ -8,8 +8,8 @@ from tidemark.delivery.transforms.skip import Skip
 from tidemark.pipeline.transforms import Transform
 from tidemark.writers.collection.kind import CollectionDeclaration
 
-POLICY = "latest"
-"""The compaction policy that keeps the last message of every message key."""
+_POLICIES = {EnvelopeName.UPSERT: "latest", EnvelopeName.OPLOG: "oplog"}
+"""The compaction policy that keeps the message that is the state of a key."""
 _KEEPS_EVERY_MESSAGE = (Rename, Pick, Omit, Pretty)
 
 
@@ -20,9 +20,15 @@ def may_drop(transform: Transform) -> bool:
     return not isinstance(transform, _KEEPS_EVERY_MESSAGE)
 
 
+def policies_of(declared: CollectionDeclaration) -> frozenset[str]:
+    """The compaction policies after which a collection may begin with what is left of the log, unless
+    ``refusal_of`` says why not."""
+    return frozenset({_POLICIES.get(declared.envelope, "latest")})
+
+
 def refusal_of(declared: CollectionDeclaration) -> str | None:
     """Why a collection needs every message, as a clause; None where it does not."""
-    if declared.envelope is not EnvelopeName.UPSERT:
+    if declared.envelope not in _POLICIES:
         return f"with the envelope `{declared.envelope}` a row needs more than the last message of its key"
     for number, transform in enumerate(declared.transforms, start=1):
         if may_drop(transform):

@@ -5,7 +5,7 @@ binding. Rows of later bindings do not count, so a binding that is delivered aga
 first time. Keys that begin in this part are reported: no task sees what another one is about to write.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from tidemark.collection.model.keys import Key
@@ -25,10 +25,17 @@ class ReadsOrigins(Protocol):
 
 
 class KeyPlaces:
-    """The partitions of the keys of one part."""
+    """The partitions of the keys of one part.
 
-    def __init__(self, target: ReadsOrigins, part: Part) -> None:
-        self._target, self._part = target, part
+    Args:
+        target: The tables.
+        part: The part.
+        first_ids: The first ids of those topics of the part that were created again under their names: what
+            had a key before does not count.
+    """
+
+    def __init__(self, target: ReadsOrigins, part: Part, first_ids: Mapping[str, int]) -> None:
+        self._target, self._part, self._first_ids = target, part, first_ids
         self._known: dict[tuple[Key, str], int] = {}
         self._begun: dict[tuple[str, int], list[Key]] = {}
 
@@ -44,7 +51,8 @@ class KeyPlaces:
             found = self._target.origins(self._part.binding.t, {key for key, _ in first})
             for place, row in first.items():
                 origin = found.get(place)
-                if origin is not None and origin.message_id < row.message_id:
+                since = self._first_ids.get(row.topic, 0)
+                if origin is not None and since <= origin.message_id < row.message_id:
                     self._known[place] = origin.partition
                 else:
                     self._begun.setdefault((row.topic, row.partition), []).append(row.key)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from tidemark.collection.model.envelopes.envelope import EnvelopeName
+from tidemark.collection.model.envelopes.envelope import GIVEN_COLUMNS, EnvelopeName
 from tidemark.collection.model.key_format import KeyFormat
 from tidemark.collection.model.schema import CollectionSchema
 from tidemark.connections import Connections
 from tidemark.pipeline import checks
 from tidemark.pipeline.journal import Consistency, Keyspace, Replication
+from tidemark.pipeline.kinds import OPLOG
 from tidemark.pipeline.model import Pipeline
 from tidemark.pipeline.parts import ConnectionId, Count, Duration
 from tidemark.pipeline.problems import Disagreement, Finding
@@ -81,6 +82,7 @@ class CollectionDeclaration(WriterDeclaration):
     key_format: KeyFormat | None = None
     """None: raw for a single column of text or bytes, JSON for others and for `debezium`."""
     columns: DataColumns
+    """Given by the envelope with `oplog`, as the key is."""
     transforms: TransformsOfRows = ()
     shards: Annotated[Count, Field(ge=1, le=1024)] = 8
     keep: Duration | None = None
@@ -97,6 +99,16 @@ class CollectionDeclaration(WriterDeclaration):
         from tidemark.writers.collection.compacted import refusal_of  # imports the transforms
 
         return refusal_of(self) is not None
+
+    @property
+    def needed_formats(self) -> frozenset[str] | None:
+        """See ``WriterDeclaration``: the envelope ``oplog`` reads operations."""
+        return frozenset({OPLOG}) if self.envelope is EnvelopeName.OPLOG else self.formats
+
+    @property
+    def key_of_formats(self) -> str:
+        """See ``WriterDeclaration``."""
+        return "envelope" if self.envelope is EnvelopeName.OPLOG else super().key_of_formats
 
     @property
     def removes_versions(self) -> bool:
@@ -140,15 +152,26 @@ class CollectionDeclaration(WriterDeclaration):
 
     @model_validator(mode="before")
     @classmethod
-    def _names_the_key_of_an_append(cls, data: Any) -> Any:
-        """The id of a message is the key, so a file need not name it."""
-        if isinstance(data, dict) and data.get("envelope") == EnvelopeName.APPEND and "key" not in data:
-            return {**data, "key": [APPEND_KEY]}
+    def _fills_in_what_the_envelope_gives(cls, data: Any) -> Any:
+        """The id of a message is the key of an append; an operation has columns of its own."""
+        if not isinstance(data, dict):
+            return data
+        if data.get("envelope") == EnvelopeName.APPEND:
+            return {"key": [APPEND_KEY], **data}
+        if data.get("envelope") == EnvelopeName.OPLOG:
+            given = GIVEN_COLUMNS[EnvelopeName.OPLOG]
+            return {"key": list(given.key.items()), "columns": list(given.data.items()), **data}
         return data
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
-        findings = [*self._unusable_name(), *self._key_problems(), *self._twice(), *self._deletes_appended()]
+        findings = [
+            *self._unusable_name(),
+            *self._key_problems(),
+            *self._twice(),
+            *self._deletes_appended(),
+            *self._given_by_the_envelope(),
+        ]
         if findings:
             raise Disagreement(findings)
         return self
@@ -190,6 +213,33 @@ class CollectionDeclaration(WriterDeclaration):
                 ("key_format",),
                 f"is `raw`, which is the value of one column, and the key has {len(self.key)}. Remove it: a "
                 "JSON object has several.",
+            )
+
+    def _given_by_the_envelope(self) -> Iterator[Finding]:
+        """Columns of another name or type; rows of a file that names those of the envelope are the same."""
+        if (given := GIVEN_COLUMNS.get(self.envelope)) is None:
+            return
+        for name, declared, columns in (
+            ("key", self.key, given.key),
+            ("columns", self.columns, given.data),
+        ):
+            if declared != tuple(columns.items()):
+                shown = ", ".join(f"{column}: {type_}" for column, type_ in columns.items())
+                yield Finding(
+                    (name,),
+                    f"is not taken with the envelope `{self.envelope}`, which gives it: {{{shown}}}. "
+                    "Remove it.",
+                )
+        if self.key_format is not None:
+            yield Finding(
+                ("key_format",),
+                f"is not taken with the envelope `{self.envelope}`: the key is `type/id`. Remove it.",
+            )
+        if self.transforms:
+            yield Finding(
+                ("transforms",),
+                f"are not taken with the envelope `{self.envelope}`: which corrections are void depends on "
+                "every operation of an object. Remove them; streams have filters of their own.",
             )
 
     def _twice(self) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 Tests put tables in memory in its place. Nothing here decides which rows there are.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -17,7 +17,13 @@ from tidemark.collection.tables.changes import digest_of_stored
 from tidemark.collection.tables.codec.cells import StoredRows
 from tidemark.collection.tables.create import create_collection
 from tidemark.collection.tables.identity import identify
-from tidemark.collection.tables.key_origins import Origins, key_origins
+from tidemark.collection.tables.key_origins import (
+    KeyVersion,
+    Origins,
+    key_origins,
+    newest_before,
+    replaced_since,
+)
 from tidemark.collection.tables.layout import CollectionPlace
 from tidemark.collection.tables.purging import drop_obsolete, drop_times, find_obsolete
 from tidemark.collection.tables.reading import CollectionReader
@@ -75,6 +81,14 @@ class CollectionTarget:
         """See ``key_origins``."""
         return key_origins(self._tables, t, keys)
 
+    def newest_before(self, t: int, first_id: int, keys: Iterable[Key]) -> Mapping[Key, KeyVersion]:
+        """See ``newest_before``."""
+        return newest_before(self._tables, t, first_id, keys)
+
+    def replaced_since(self, t: int, ids: Mapping[Key, int]) -> frozenset[Key]:
+        """See ``replaced_since``."""
+        return replaced_since(self._tables, t, ids)
+
     @contextmanager
     def writing(self, check: Callable[[], None], in_flight: int) -> Iterator[AddsRows]:
         """Write rows; all are acknowledged when the block ends. ``check`` is called before every batch, of
@@ -99,9 +113,10 @@ class CollectionTarget:
         size = max(estimated_bytes(session, place.keyspace, place.name) for place in places)
         return cut_ring(ring_tokens(session), max(PIECES, size // BYTES_A_PIECE))
 
-    def states(self, at: int, piece: TokenRange) -> Iterator[CollectionRow]:
-        """The rows of the keys of a range as of a time, as they were written."""
-        return CollectionReader(self._tables).stored(at, [piece])
+    def states(self, at: int, piece: TokenRange, *, with_gone: bool = False) -> Iterator[CollectionRow]:
+        """The rows of the keys of a range as of a time, as they were written; see
+        ``CollectionReader.stored``."""
+        return CollectionReader(self._tables).stored(at, [piece], with_gone=with_gone)
 
     def versions(self, after: int, until: int, piece: TokenRange) -> Iterator[CollectionRow]:
         """All rows of a range after one time and up to another, also those that say that a key is gone."""

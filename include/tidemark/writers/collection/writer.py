@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tidemark.cassandra.bulk.writer import IN_FLIGHT, IN_FLIGHT_BESIDE
 from tidemark.collection.model.envelopes.envelope import EnvelopeName
+from tidemark.collection.model.envelopes.registry import ENVELOPES
 from tidemark.collection.model.row_digests import digests_of, no_digests
 from tidemark.collection.model.rows import BadRow, RowBatch, RowRules, rows_of
 from tidemark.collection.tables.layout import CollectionPlace
@@ -38,7 +39,8 @@ from tidemark.log.files.parquet import LOG_SCHEMA
 from tidemark.log.model.binding import Binding, TopicPartition
 from tidemark.log.model.manifest import LogFile
 from tidemark.pipeline.kinds import FORMATS
-from tidemark.writers.collection.compacted import POLICY, refusal_of
+from tidemark.writers.collection.compacted import policies_of, refusal_of
+from tidemark.writers.collection.corrections import CorrectionsOfPart
 from tidemark.writers.collection.errors import TablesNotEmpty
 from tidemark.writers.collection.key_places import KeyPlaces
 from tidemark.writers.collection.kind import CollectionDeclaration
@@ -69,6 +71,7 @@ class CollectionWriter(Writer):
         tables: The identity of the tables that it is bound to; None before.
         is_trial: Whether it only computes digests.
         in_flight: How many batches of rows wait for their answer at the same time.
+        first_ids: The first ids of topics that were created again under their names, of those of the binding.
     """
 
     pipeline: str
@@ -79,6 +82,7 @@ class CollectionWriter(Writer):
     tables: str | None = field(default=None, kw_only=True)
     is_trial: bool = field(default=False, kw_only=True)
     in_flight: int = field(default=IN_FLIGHT, kw_only=True)
+    first_ids: Mapping[str, int] = field(default_factory=dict, kw_only=True)
 
     def __getstate__(self) -> dict[str, Any]:
         # Without what was compiled: functions of other packages may not be pickled.
@@ -117,12 +121,18 @@ class CollectionWriter(Writer):
         return BINDINGS_COMPARED
 
     def trial(self) -> "CollectionWriter":
-        """See ``Writer.trial``."""
+        """See ``Writer.trial``. Corrections depend on rows of earlier messages, which are read."""
         return replace(self, is_trial=True)
 
     def beside(self) -> "CollectionWriter":
         """See ``Writer.beside``."""
         return replace(self, in_flight=IN_FLIGHT_BESIDE)
+
+    def since_recreation(self, first_ids: Mapping[str, int]) -> "CollectionWriter | None":
+        """See ``Writer.since_recreation``: partitions and offsets of a key are compared within a topic."""
+        if self.declared.envelope is EnvelopeName.APPEND:
+            return None
+        return replace(self, first_ids=dict(first_ids))
 
     def create_target(self) -> None:
         """Creates both tables, and refuses those that have rows: of another collection, or of this one."""
@@ -155,7 +165,9 @@ class CollectionWriter(Writer):
         if self.is_trial:
             return self._compute(part, writing)
         self._refuse_other_tables()
-        places = None if self.declared.envelope is EnvelopeName.APPEND else KeyPlaces(self.target, part)
+        has_places = self.declared.envelope is not EnvelopeName.APPEND
+        places = KeyPlaces(self.target, part, self.first_ids) if has_places else None
+        corrections = self._corrections(part)
         total, bad = self._nothing, None
         with seldom_collecting(), self.target.writing(writing.lease.check, self.in_flight) as rows:
             for made in self._made(part, writing):
@@ -163,6 +175,8 @@ class CollectionWriter(Writer):
                 if places and (split := places.first_split(made.rows)):
                     bad = split  # lower than what could not be processed: that has no row
                     made = replace(made, rows=[row for row in made.rows if row.message_id < split.id])
+                if corrections:
+                    made = corrections.without_void(made)
                 rows.add(made.rows)
                 if bad:
                     break
@@ -199,7 +213,7 @@ class CollectionWriter(Writer):
     @property
     def whole_after(self) -> frozenset[str]:
         """See ``Writer.whole_after``."""
-        return frozenset({POLICY})
+        return policies_of(self.declared)
 
     def refuses_compacted(self, offsets: Mapping[TopicPartition, int], is_begun: bool) -> str | None:
         """Refused where the last message of each key does not give the same state as all of them."""
@@ -246,15 +260,22 @@ class CollectionWriter(Writer):
         return Written(details={"rows": 0, "deletes": 0}, digests=no_digests(self.declared.shards))
 
     def _compute(self, part: Part, writing: Writing) -> Written:
-        """The digests of a part, without Cassandra. What another partition has is not looked at: a binding
-        is computed again only after it was finished once."""
-        total = self._nothing
+        """The digests of a part. Writes nothing. What another partition has is not looked at: a binding is
+        computed again only after it was finished once."""
+        total, corrections = self._nothing, self._corrections(part)
         with seldom_collecting():
             for made in self._made(part, writing):
                 if made.bad:
                     raise self._bad(made.bad)
-                total += self._counted(made)
+                total += self._counted(corrections.without_void(made) if corrections else made)
         return total
+
+    def _corrections(self, part: Part) -> CorrectionsOfPart | None:
+        """The corrections of a part; None for an envelope without any."""
+        if not ENVELOPES[self.declared.envelope].has_corrections:
+            return None
+        place = (self.pipeline, self.name), self.target, part, self.first_ids
+        return CorrectionsOfPart(*place, is_trial=self.is_trial)
 
     def _made(self, part: Part, writing: Writing) -> Iterator[RowBatch]:
         """What the messages of a part make, chunk by chunk."""

@@ -1,12 +1,15 @@
 """What an envelope is: the rules that every one of them gives. Imports no codec: pipeline files name them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidemark.collection.model.key_format import KeyFormat
 from tidemark.delivery.transforms.document import Operation
+
+if TYPE_CHECKING:
+    from tidemark.operations.corrections import Correction
 
 
 class EnvelopeName(StrEnum):
@@ -15,6 +18,7 @@ class EnvelopeName(StrEnum):
     UPSERT = "upsert"
     APPEND = "append"
     DEBEZIUM = "debezium"
+    OPLOG = "oplog"
 
 
 class KeySource(StrEnum):
@@ -44,6 +48,47 @@ class Change(NamedTuple):
 DELETED = Change(Operation.DELETE, {})
 
 
+class GivenColumns(NamedTuple):
+    """The columns of an envelope that gives them itself, each with its CQL type: a file names none.
+
+    Attributes:
+        key: The key columns, in their order.
+        data: The data columns, in their order.
+    """
+
+    key: Mapping[str, str]
+    data: Mapping[str, str]
+
+
+GIVEN_COLUMNS: Mapping[EnvelopeName, GivenColumns] = {
+    EnvelopeName.OPLOG: GivenColumns(
+        {"type": "text", "id": "text"},
+        {"event": "text", "timestamp": "timestamp", "parents": "list<text>"},
+    )
+}
+
+
+class WholeRecord(NamedTuple):
+    """What a whole record says: for envelopes that read key, value and headers themselves.
+
+    Attributes:
+        key: The cells of the key columns.
+        values: The cells of the data columns; those of a delete too.
+        gone: Whether the key is gone after it.
+        correction: What makes it a correction, which may be void; None for others.
+    """
+
+    key: tuple[bytes, ...]
+    values: tuple[bytes | None, ...]
+    gone: bool
+    correction: "Correction | None"
+
+
+Headers = Sequence[tuple[str, bytes | None]]
+ReadWhole = Callable[[bytes | None, bytes | None, Headers], WholeRecord]
+"""From a message's key, value and headers; raises ``NoRow``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Envelope:
     """One envelope.
@@ -51,12 +96,13 @@ class Envelope:
     Attributes:
         name: Its name in the file.
         open: From a message's value, None without one, to what it says; None for a message that says nothing
-            about rows. Raises ``NoRow``.
+            about rows. Raises ``NoRow``. Not called where ``read_whole`` is given.
         key_source: Where keys come from.
         has_deletes: Whether a message, or a transform, can delete a row.
         key_format: How message keys are read unless the file says otherwise; None: by their columns.
         unwrap_key: Takes the wrapper off a JSON key.
         withheld: Texts that stand for values which the message does not have.
+        read_whole: Reads whole records, without transforms; None where key and value are read by the columns.
     """
 
     name: EnvelopeName
@@ -66,3 +112,14 @@ class Envelope:
     key_format: KeyFormat | None = None
     unwrap_key: Callable[[Any], Any] | None = None
     withheld: frozenset[str] = frozenset()
+    read_whole: ReadWhole | None = None
+
+    @property
+    def keeps_deleted(self) -> bool:
+        """Whether the row of a deleted key has values, which readers of deletes may ask for."""
+        return self.read_whole is not None
+
+    @property
+    def has_corrections(self) -> bool:
+        """Whether messages may be void because of earlier ones of their key."""
+        return self.read_whole is not None

@@ -1,0 +1,1 @@
+"""``tidemark oplog``: its commands, and what their arguments mean."""

@@ -1,0 +1,1 @@
+"""OpLog: agents that take operations in and stream them out, their consumers, and synchronisation."""

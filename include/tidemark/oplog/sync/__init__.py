@@ -1,0 +1,1 @@
+"""Synchronisation of a topic of operations with a dump of its source: compare, then send what is missing."""

@@ -1,0 +1,1 @@
+"""Jobs about the operations of an oplog topic."""
