@@ -66,7 +66,7 @@ def running_agent(
     settings = AgentSettings("shop", "oplog", NOWHERE, section, tokens, streams is None)
     producer = ScriptedProducer(acknowledges=True)
     loop, ready = uvloop.new_event_loop(), threading.Event()
-    process = AgentProcess(settings, whole_topic(), streams, lambda: producer)
+    process = AgentProcess(settings, whole_topic(), streams, producer.reporting)
     agent = RunningAgent(port, process, producer, loop)
 
     def run() -> None:

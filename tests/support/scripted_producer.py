@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from tidemark.kafka.errors import KafkaFailure
-
-Done = Callable[[KafkaFailure | None], object]
 
 
 def failure(reason: str, *, fatal: bool = False) -> KafkaFailure:
@@ -22,16 +21,22 @@ class ScriptedProducer:
     is_full: bool = False
     refuses: KafkaFailure | None = None
     sent: list[tuple[int, bytes, bytes]] = field(default_factory=list)
-    under_way: list[Done] = field(default_factory=list)
+    under_way: list[Any] = field(default_factory=list)
+    report: Callable[[Any, KafkaFailure | None], object] = lambda item, failure: None
     is_abandoned: bool = False
 
-    def send(self, partition: int, key: bytes, value: bytes, done: Done) -> bool:
+    def reporting(self, report: Callable[[Any, KafkaFailure | None], object]) -> "ScriptedProducer":
+        """The same producer, which reports to this function from now on."""
+        self.report = report
+        return self
+
+    def send(self, partition: int, key: bytes, value: bytes, item: Any) -> bool:
         if self.refuses is not None:
             raise self.refuses
         if self.is_full:
             return False
         self.sent.append((partition, key, value))
-        self.under_way.append(done)
+        self.under_way.append(item)
         return True
 
     def poll(self) -> None:
@@ -41,8 +46,8 @@ class ScriptedProducer:
     def finish(self, count: int = 1, failed: KafkaFailure | None = None) -> None:
         """Report the oldest records as acknowledged, or as failed."""
         finished, self.under_way = self.under_way[:count], self.under_way[count:]
-        for done in finished:
-            done(failed)
+        for item in finished:
+            self.report(item, failed)
 
     def abandon(self) -> None:
         self.is_abandoned = True

@@ -9,10 +9,17 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.services.agents import JSON_HEADERS, AgentPipeline, agent_pipeline, operation
+from tests.support.services.agents import (
+    JSON_HEADERS,
+    AgentPipeline,
+    agent_pipeline,
+    keyspace_of,
+    operation,
+)
 from tests.support.services.broker import stalled
 from tests.support.waiting import wait_until
 
+from tidemark.cassandra.session import connect
 from tidemark.kafka.partitioning import key_hash
 
 pytestmark = pytest.mark.system
@@ -181,3 +188,21 @@ def test_a_second_agent_on_the_same_address_is_refused_and_the_first_goes_on(pip
         with pytest.raises(AssertionError, match="cannot listen"), second:
             pass
         assert agent.post("after") == 204
+
+
+def test_r2_r3_an_agent_creates_its_collection_and_streams_what_another_one_took_in(
+    services: Any, pipeline: AgentPipeline
+) -> None:
+    with pipeline.agent() as one, pipeline.agent(ONLY) as other:
+        accept = {"accept": "text/event-stream"}
+        with httpx.stream("GET", one.url, headers=accept, timeout=60) as stream:
+            lines = stream.iter_lines()
+            assert next(line for line in lines if line.startswith("data: ")) == 'data: {"mode":"live"}'
+            assert other.post("x1") == 204
+            data = next(line for line in lines if line.startswith("data: "))
+            assert json.loads(data.removeprefix("data: "))["id"] == "x1"
+            assert one.status["clients"] == 1
+        assert httpx.get(f"{one.url}/health", timeout=60).status_code == 200
+        tables = connect(services.cassandra).cluster.metadata.keyspaces[keyspace_of(pipeline.name)].tables
+        assert "objects" in tables
+        assert one.stop() == 0, one.log.read_text()

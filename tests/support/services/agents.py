@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +18,13 @@ import psutil
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from tests.support.waiting import wait_until
 
+from tidemark.cassandra.session import connect
 from tidemark.connections import Connections
 from tidemark.consensus.control_plane import open_control
 from tidemark.embedded.ports import free_port
 from tidemark.kafka.admin import delete_topic
 from tidemark.log.state.control import LogControl
+from tidemark.settings import ROOT
 
 PIPELINE = """
 name: {name}
@@ -33,11 +35,19 @@ writers:
   - {{name: objects, kind: collection, envelope: oplog, keyspace: {keyspace}}}
 """
 JSON_HEADERS = {"content-type": "application/json"}
+USUAL = ("-m", "tidemark.cli.main")
+IMPATIENT = ("-c", "from tests.support.services.impatient_agent import main; main()")
+"""An agent that waits seconds where others wait half a minute; see there."""
 
 
 def operation(id_: str, **fields: Any) -> bytes:
     """An operation as JSON."""
     return json.dumps({"event": "update", "parents": ["u/1"], "type": "video", "id": id_, **fields}).encode()
+
+
+def keyspace_of(pipeline: str) -> str:
+    """The keyspace of a pipeline's collection."""
+    return pipeline.replace("-", "_")
 
 
 @dataclass
@@ -97,13 +107,16 @@ class AgentPipeline:
     folder: Path
 
     @contextmanager
-    def agent(self, *options: str, **environ: str) -> Iterator[StartedAgent]:
+    def agent(
+        self, *options: str, program: Sequence[str] = USUAL, port: int = 0, **environ: str
+    ) -> Iterator[StartedAgent]:
         """An agent of the pipeline until the end of the block. It has answered its first request."""
-        port, log = free_port(), self.folder / f"agent-{uuid4().hex[:6]}.log"
-        command = [sys.executable, "-m", "tidemark.cli.main", "oplog", "serve", self.name]
+        port, log = port or free_port(), self.folder / f"agent-{uuid4().hex[:6]}.log"
+        command = [sys.executable, *program, "oplog", "serve", self.name]
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [*command, "--listen", f"127.0.0.1:{port}", *options],
+                cwd=ROOT,
                 env={**os.environ, **self.environment, **environ},
                 stdout=output,
                 stderr=output,
@@ -156,9 +169,9 @@ def agent_pipeline(
     """A pipeline whose topic is removed afterwards."""
     name = f"agent-{uuid4().hex[:12]}"
     text = PIPELINE.format(
-        name=name, partitions=partitions, agent=json.dumps(section), keyspace=name.replace("-", "_")
+        name=name, partitions=partitions, agent=json.dumps(section), keyspace=keyspace_of(name)
     )
-    (folder / "pipelines").mkdir()
+    (folder / "pipelines").mkdir(exist_ok=True)
     (folder / "pipelines" / f"{name}.yaml").write_text(text)
     try:
         yield AgentPipeline(services, name, folder)
@@ -166,3 +179,4 @@ def agent_pipeline(
         delete_topic(services.kafka, name)
         connections = Connections(kafka=services.kafka, cassandra={"cassandra_default": services.cassandra})
         LogControl(open_control(connections), name).forget_bindings()
+        connect(services.cassandra).execute(f"DROP KEYSPACE IF EXISTS {keyspace_of(name)}", timeout=60)

@@ -58,7 +58,7 @@ def _operation(event: str, type_: str, id_: str, parents: list[str], timestamp: 
 
 
 def _send_http(url: str, lines: Iterable[bytes], token: str | None, attempts: int) -> int:
-    from tidemark.oplog.producer.errors import NotAcknowledged
+    from tidemark.oplog.producer.errors import OperationsNotAcknowledged
     from tidemark.oplog.producer.http_sender import HttpSender
     from tidemark.oplog.producer.lines import read_lines, requests_of
 
@@ -66,7 +66,7 @@ def _send_http(url: str, lines: Iterable[bytes], token: str | None, attempts: in
         try:
             for request in requests_of(read_lines(lines)):
                 sender.send(request)
-        except NotAcknowledged as error:
+        except OperationsNotAcknowledged as error:
             print(error, file=sys.stderr)
             raise typer.Exit(NOT_ACKNOWLEDGED) from None
         return sender.acknowledged

@@ -5,6 +5,7 @@ agents, and waits for Kafka's acknowledgements. It ends with an error where oper
 """
 
 import asyncio
+import gc
 import logging
 import resource
 import signal
@@ -23,7 +24,7 @@ from tidemark.oplog.agent.errors import AddressTaken, OperationsGivenUp
 from tidemark.oplog.agent.ingest.counters import IngestCounters
 from tidemark.oplog.agent.ingest.intake import Intake
 from tidemark.oplog.agent.ingest.polling import QueuePolling
-from tidemark.oplog.agent.ingest.queue import MOST_IN_FLIGHT, IngestQueue, RecordProducer
+from tidemark.oplog.agent.ingest.queue import MOST_IN_FLIGHT, IngestQueue, NewProducer
 from tidemark.oplog.agent.ingest.udp import UdpListener, udp_socket
 from tidemark.oplog.agent.server.access import Access
 from tidemark.oplog.agent.server.app import AgentApp
@@ -58,14 +59,14 @@ class AgentProcess:
         settings: AgentSettings,
         topic: AgentTopic,
         streams: Streams | None = None,
-        new_producer: Callable[[], RecordProducer] | None = None,
+        new_producer: NewProducer | None = None,
     ) -> None:
         """``streams``: None for an agent that only takes operations in."""
         declared = settings.declared
         self._settings, self._topic, self._streams = settings, topic, streams
         self._counters = IngestCounters()
         producer = new_producer or (
-            lambda: PolledProducer(settings.kafka, settings.topic, most=MOST_IN_FLIGHT)
+            lambda done: PolledProducer(settings.kafka, settings.topic, done, most=MOST_IN_FLIGHT)
         )
         self._queue = IngestQueue(declared.queue, self._counters, topic.partition_of, producer)
         self._intake = Intake(self._queue, self._counters)
@@ -245,6 +246,8 @@ def run_agent(process: Callable[[], AgentProcess], ready: Callable[[str], object
 
     async def run() -> None:
         agent, loop = process(), asyncio.get_running_loop()
+        gc.collect()
+        gc.freeze()  # what was imported lives as long as the process: later collections skip it
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, agent.stop)
         await agent.run(ready)

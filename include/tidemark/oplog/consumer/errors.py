@@ -7,12 +7,12 @@ place. Connections that break are no errors; they are made again.
 from tidemark.errors import TidemarkError, with_fields
 
 
-class OpLogError(TidemarkError):
+class OpLogConsumerError(TidemarkError):
     """The root of errors about following an agent's stream."""
 
 
 @with_fields
-class BadOpLogOption(OpLogError, ValueError):
+class BadOpLogOption(OpLogConsumerError, ValueError):
     """An argument of a consumer is not valid."""
 
     needs_person = True
@@ -24,7 +24,7 @@ class BadOpLogOption(OpLogError, ValueError):
 
 
 @with_fields
-class StreamDenied(OpLogError):
+class StreamDenied(OpLogConsumerError):
     """The agent does not accept the token."""
 
     needs_person = True
@@ -40,7 +40,7 @@ class StreamDenied(OpLogError):
 
 
 @with_fields
-class StreamRefused(OpLogError):
+class StreamRefused(OpLogConsumerError):
     """The agent, or what answers in its place, refuses the request in a way that a retry cannot change."""
 
     needs_person = True
@@ -56,7 +56,7 @@ class StreamRefused(OpLogError):
 
 
 @with_fields
-class StreamBroken(OpLogError):
+class StreamBroken(OpLogConsumerError):
     """Several connections in a row delivered something that is not a stream of operations."""
 
     needs_person = True
@@ -72,7 +72,7 @@ class StreamBroken(OpLogError):
 
 
 @with_fields
-class AgentUnreachable(OpLogError):
+class AgentUnreachable(OpLogConsumerError):
     """As many attempts to connect as allowed have failed in a row."""
 
     url: str
@@ -86,7 +86,7 @@ class AgentUnreachable(OpLogError):
 
 
 @with_fields
-class ReplicationNeeded(OpLogError):
+class ReplicationNeeded(OpLogConsumerError):
     """The agent cannot continue at the position, and the consumer does not allow a full replication."""
 
     needs_person = True
@@ -102,7 +102,7 @@ class ReplicationNeeded(OpLogError):
 
 
 @with_fields
-class NothingDone(OpLogError):
+class NothingDone(OpLogConsumerError):
     """As many items as allowed are in flight, and for a long time the oldest was not reported as done."""
 
     in_flight: int
@@ -116,7 +116,7 @@ class NothingDone(OpLogError):
 
 
 @with_fields
-class StateFileEmpty(OpLogError):
+class StateFileEmpty(OpLogConsumerError):
     """The state file has no content: it does not say where to continue."""
 
     needs_person = True
@@ -130,7 +130,7 @@ class StateFileEmpty(OpLogError):
 
 
 @with_fields
-class StateFileDamaged(OpLogError):
+class StateFileDamaged(OpLogConsumerError):
     """The state file has something else than a position."""
 
     needs_person = True
@@ -145,7 +145,7 @@ class StateFileDamaged(OpLogError):
 
 
 @with_fields
-class StateFileInUse(OpLogError):
+class StateFileInUse(OpLogConsumerError):
     """Another consumer uses the state file."""
 
     path: str
@@ -157,7 +157,7 @@ class StateFileInUse(OpLogError):
 
 
 @with_fields
-class StateFileUnusable(OpLogError):
+class StateFileUnusable(OpLogConsumerError):
     """The state file or its lock file cannot be opened."""
 
     needs_person = True
@@ -169,7 +169,7 @@ class StateFileUnusable(OpLogError):
 
 
 @with_fields
-class PositionNotSaved(OpLogError):
+class PositionNotSaved(OpLogConsumerError):
     """The position could not be made durable."""
 
     path: str
@@ -181,7 +181,7 @@ class PositionNotSaved(OpLogError):
     )
 
 
-class StreamGarbled(OpLogError):
+class StreamGarbled(OpLogConsumerError):
     """A stream is not what it should be; the text says how. The consumer connects again, and raises
     ``StreamBroken`` where that does not help.
     """

@@ -22,7 +22,7 @@ from tidemark.oplog.consumer.connection import (
     own_client,
     shut_down,
 )
-from tidemark.oplog.consumer.errors import NothingDone, OpLogError
+from tidemark.oplog.consumer.errors import NothingDone, OpLogConsumerError
 from tidemark.oplog.consumer.items import OpLogItem, OpLogReset
 from tidemark.oplog.consumer.opened import STALLED_AFTER, open_consumer
 
@@ -189,14 +189,15 @@ class OpLog:
     def _wait_for_room(self) -> None:
         stalled_at = time.monotonic() + STALLED_AFTER
         while not self._in_flight.has_room and not self._stopping.is_set():
-            self._in_flight.wait_for_change(stalled_at - time.monotonic())
+            # In parts: ``stop`` may come just before the wait begins.
+            self._in_flight.wait_for_change(min(1.0, stalled_at - time.monotonic()))
             if time.monotonic() >= stalled_at and not self._in_flight.has_room:
                 raise NothingDone(len(self._in_flight), STALLED_AFTER)
 
     def _next_item(self) -> OpLogItem | None:
         try:
             return self._following.next_item()
-        except OpLogError:
+        except OpLogConsumerError:
             raise
         except BaseException:  # of a signal handler, between two steps: continue from the newest item
             self._following.lost(INTERRUPTED)

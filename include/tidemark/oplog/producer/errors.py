@@ -41,7 +41,7 @@ class OperationsRefused(ProducerError):
 
 
 @with_fields
-class NotAcknowledged(ProducerError):
+class OperationsNotAcknowledged(ProducerError):
     """Operations were not acknowledged in as many attempts as allowed."""
 
     url: str

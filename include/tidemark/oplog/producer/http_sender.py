@@ -9,7 +9,7 @@ from typing import Any, Self
 import httpx
 
 from tidemark.oplog.consumer.backoff import Backoff, seconds_to_wait
-from tidemark.oplog.producer.errors import BadAgentAddress, NotAcknowledged, OperationsRefused
+from tidemark.oplog.producer.errors import BadAgentAddress, OperationsNotAcknowledged, OperationsRefused
 from tidemark.oplog.producer.lines import OperationLine, to_send_again
 
 ATTEMPTS = 5
@@ -57,7 +57,7 @@ class HttpSender:
 
         Raises:
             OperationsRefused: A retry cannot change the answer.
-            NotAcknowledged: As many attempts as allowed have failed.
+            OperationsNotAcknowledged: As many attempts as allowed have failed.
         """
         left = list(lines)
         backoff = Backoff(Random())
@@ -79,7 +79,7 @@ class HttpSender:
             if attempt < self._attempts:
                 self._wait(backoff.failed(asked))
         first = min(line.number for line in left)
-        raise NotAcknowledged(self._shown, first, self._attempts, reason, self.acknowledged)
+        raise OperationsNotAcknowledged(self._shown, first, self._attempts, reason, self.acknowledged)
 
     def close(self) -> None:
         """Closes the connection."""

@@ -393,6 +393,17 @@ def test_stop_ends_a_loop_that_waits_for_the_stream():
         assert list(oplog) == []
 
 
+def test_stop_ends_a_loop_that_waits_for_done():
+    stream = operation("insert", "x", "o1.1") + operation("insert", "y", "o1.2")
+    with ScriptedAgent(at(stream)) as agent, tidemark.OpLog(agent.url, max_in_flight=1) as oplog:
+        loop = threading.Thread(target=lambda: list(oplog))
+        loop.start()
+        wait_until(lambda: oplog._in_flight.received == "o1.1")
+        oplog.stop()
+        loop.join(60)
+        assert not loop.is_alive()
+
+
 def test_stop_ends_a_wait_for_the_next_connection(monkeypatch):
     monkeypatch.setattr("tidemark.oplog.consumer.backoff.FIRST", 30.0)
     said = answer(503, Retry_After="100")

@@ -23,7 +23,7 @@ def producer() -> ScriptedProducer:
 @pytest.fixture
 def intake(producer) -> Intake:
     counters = IngestCounters()
-    return Intake(IngestQueue(3, counters, lambda key: 0, lambda: producer), counters)
+    return Intake(IngestQueue(3, counters, lambda key: 0, producer.reporting), counters)
 
 
 def datagram(**fields) -> bytes:

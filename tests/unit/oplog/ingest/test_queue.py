@@ -36,8 +36,8 @@ class World:
             most_in_flight=self.most_in_flight,
         )
 
-    def new_producer(self) -> ScriptedProducer:
-        self.producers.append(ScriptedProducer())
+    def new_producer(self, report) -> ScriptedProducer:
+        self.producers.append(ScriptedProducer(report=report))
         return self.producers[-1]
 
     @property
@@ -103,6 +103,7 @@ def test_h4_what_the_client_does_not_take_waits_in_order(world):
     world.put("a", "b")
     world.producer.is_full = False
     world.put("c")
+    world.queue.poll()
     assert world.producer.values == [b"a", b"b", b"c"]
 
 

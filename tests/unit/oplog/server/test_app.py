@@ -55,7 +55,7 @@ class World:
         self.producer = ScriptedProducer(acknowledges=True)
         self.counters = IngestCounters()
         self.queue = IngestQueue(
-            self.most, self.counters, lambda key: 0, lambda: self.producer, clock=self.clock
+            self.most, self.counters, lambda key: 0, self.producer.reporting, clock=self.clock
         )
         self.access = Access(self.tokens, self.most_streams, self.clock)
         self.app = AgentApp(

@@ -8,8 +8,7 @@ the process ends, so nothing in it has been acknowledged to a sender.
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
@@ -33,9 +32,7 @@ events = structlog.get_logger()
 class RecordProducer(Protocol):
     """What the queue needs of a producer; see ``tidemark.kafka.producer.PolledProducer``."""
 
-    def send(
-        self, partition: int, key: bytes, value: bytes, done: Callable[[KafkaFailure | None], object]
-    ) -> bool:
+    def send(self, partition: int, key: bytes, value: bytes, item: "QueuedOperation") -> bool:
         """See ``PolledProducer.send``."""
 
     def poll(self) -> None:
@@ -60,11 +57,16 @@ class QueuedOperation:
     key: bytes
     value: bytes
     report: Callable[[str | None], None] | None = None
+    size: int = field(init=False)
+    """The bytes that it has in the queue."""
 
-    @property
-    def size(self) -> int:
-        """The bytes that it has in the queue."""
-        return len(self.key) + len(self.value)
+    def __post_init__(self) -> None:
+        self.size = len(self.key) + len(self.value)
+
+
+Done = Callable[[QueuedOperation, KafkaFailure | None], None]
+NewProducer = Callable[[Done], RecordProducer]
+"""Makes a producer that reports what became of each record."""
 
 
 class IngestQueue:
@@ -75,7 +77,7 @@ class IngestQueue:
         most: int,
         counters: IngestCounters,
         partition_of: Callable[[bytes], int],
-        new_producer: Callable[[], RecordProducer],
+        new_producer: NewProducer,
         *,
         clock: Callable[[], float] = time.monotonic,
         most_bytes: int = MOST_BYTES,
@@ -91,7 +93,7 @@ class IngestQueue:
         self._waiting: deque[QueuedOperation] = deque()
         self._in_flight: dict[QueuedOperation, None] = {}
         """In the order in which they were sent."""
-        self._producer: RecordProducer | None = new_producer()
+        self._producer: RecordProducer | None = new_producer(self._done)
         self._is_broken = self._is_replacing = False
         self._progress = self._replaced = clock()
         self._logged = -LOGGED_EVERY
@@ -123,12 +125,14 @@ class IngestQueue:
 
     def put(self, operation: QueuedOperation) -> None:
         """Add an operation. The caller has made sure that there is room."""
-        if not self.is_busy:
+        in_flight = self._in_flight
+        if not in_flight and not self._waiting:
             self._progress = self._clock()
             self.wake()
         self._bytes += operation.size
-        self._waiting.append(operation)
-        self._send()
+        # Twenty thousand times a second: what need not wait is not made to.
+        if self._waiting or len(in_flight) >= self._most_in_flight or not self._hand_over(operation):
+            self._waiting.append(operation)
 
     def poll(self) -> None:
         """Take acknowledgements, send what waits, and replace a producer that is broken."""
@@ -155,35 +159,37 @@ class IngestQueue:
         return len(given_up)
 
     def _send(self) -> None:
-        while self._waiting and self._producer and not self._is_broken:
-            if len(self._in_flight) >= self._most_in_flight:
+        while self._waiting and len(self._in_flight) < self._most_in_flight:
+            if not self._hand_over(self._waiting[0]):
                 return
-            operation = self._waiting.popleft()
-            self._in_flight[operation] = None
-            done = partial(self._done, operation)
-            try:
-                partition = self.partition_of(operation.key)
-                taken = self._producer.send(partition, operation.key, operation.value, done)
-            except KafkaFailure as failure:
-                self._done(operation, failure)
-                continue
-            if not taken:
-                del self._in_flight[operation]
-                self._waiting.appendleft(operation)
-                return
+            self._waiting.popleft()
+
+    def _hand_over(self, operation: QueuedOperation) -> bool:
+        """Give an operation to the producer; False where it has to wait."""
+        if self._producer is None or self._is_broken:
+            return False
+        self._in_flight[operation] = None
+        try:
+            key = operation.key
+            taken = self._producer.send(self.partition_of(key), key, operation.value, operation)
+        except KafkaFailure as failure:
+            self._done(operation, failure)
+            return True
+        if not taken:
+            del self._in_flight[operation]
+        return taken
 
     def _done(self, operation: QueuedOperation, failure: KafkaFailure | None) -> None:
-        if operation not in self._in_flight:
-            return
         if failure is None:
-            del self._in_flight[operation]
+            if self._in_flight.pop(operation, operation) is operation:
+                return  # it was reported before
             self._bytes -= operation.size
             self._counters.ingested += 1
             if operation.report is not None:
                 operation.report(None)
         elif failure.is_fatal:
             self._is_broken = True  # what is in flight goes to the next producer
-        elif not self._is_replacing:
+        elif not self._is_replacing and operation in self._in_flight:
             del self._in_flight[operation]
             self._fail(operation, failure.reason)
 
@@ -216,7 +222,7 @@ class IngestQueue:
             return
         self._replaced = now
         try:
-            self._producer = self._new_producer()
+            self._producer = self._new_producer(self._done)
         except KafkaFailure as failure:
             self._log_failure(failure.reason)
         else:
