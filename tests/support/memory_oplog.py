@@ -9,7 +9,7 @@ from hashlib import blake2b
 from tests.support.oplog_samples import TOPIC_ID, record
 
 from tidemark.kafka.errors import KafkaFailure, OffsetGone
-from tidemark.kafka.topic_follower import Followed, FollowedRecord
+from tidemark.kafka.tail import Followed, FollowedRecord
 from tidemark.operations.corrections import Correction
 from tidemark.operations.operation import ObjectOperation
 from tidemark.oplog.agent.streams.sources.logged_topic import MissedTimes
@@ -94,6 +94,12 @@ class MemoryTopic:
                 found.clear()
                 self.firsts[partition] = self.ends[partition] = 0
             self.changed.notify_all()
+
+    def add_partition(self) -> None:
+        with self.changed:
+            self.records.append({})
+            self.firsts.append(0)
+            self.ends.append(0)
 
     def refuse_down(self) -> None:
         if self.is_down:
