@@ -117,7 +117,11 @@ def _synchronise(api: AirflowApi, url: str, folder: Path, replica: Mapping[str, 
         for one in replica.values()
     ]
     changed = {**rows[1], "parents": ["user/of-the-dump"]}
-    missed = {"type": "video", "id": f"only-in-the-dump-{start:%H%M%S}", "timestamp": (start - timedelta(seconds=1)).isoformat()}
+    missed = {
+        "type": "video",
+        "id": f"only-in-the-dump-{start:%H%M%S}",
+        "timestamp": (start - timedelta(seconds=1)).isoformat(),
+    }
     dump = folder / "dump.ndjson"
     texts = (json.dumps(row) for row in [changed, *rows[2:], {**missed, "parents": []}])
     dump.write_text("".join(f"{text}\n" for text in texts))
