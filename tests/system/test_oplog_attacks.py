@@ -121,9 +121,7 @@ CHUNKED = b"transfer-encoding: chunked\r\n"
         pytest.param(b"\x00\xff\xfe\r\n\r\n", {400}, id="no HTTP at all"),
         pytest.param(b"GET /\x00 HTTP/1.1\r\n\r\n", {400, 404}, id="a NUL in the path"),
         pytest.param(b"GET / HTTP/1.1\r\nx\r\n: y\r\n\r\n", {400}, id="a broken header"),
-        pytest.param(
-            b"GET / HTTP/1.1\r\n" + HOST + b"last-event-id: \xff\xfe\r\n\r\n", {400}, id="an id of no text"
-        ),
+        pytest.param(b"GET / HTTP/1.1\r\nlast-event-id: \xff\xfe\r\n\r\n", {400}, id="an id of no text"),
     ],
 )
 def test_a_request_that_is_none_is_answered_and_its_connection_closed(

@@ -1,4 +1,4 @@
-"""The example for browsers on the page about operations, in a real browser: the Chromium of the distribution."""
+"""The example for browsers on the page about operations, in the distribution's Chromium."""
 
 import json
 import re
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.system
 EXAMPLE_ON = ROOT / "docs" / "oplog_consumers_draft.md"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 MISSING = (
-    "There is no Chromium on this machine, and the example for browsers is tested in one. Install the package of "
-    "the distribution: apt-get install chromium"
+    "There is no Chromium on this machine, and the example for browsers is tested in one. Install the "
+    "distribution's package: apt-get install chromium"
 )
 LOADED = "document.title === '{} videos'"
 
