@@ -95,6 +95,12 @@ class MemoryTopic:
                 self.firsts[partition] = self.ends[partition] = 0
             self.changed.notify_all()
 
+    def add_partition(self) -> None:
+        with self.changed:
+            self.records.append({})
+            self.firsts.append(0)
+            self.ends.append(0)
+
     def refuse_down(self) -> None:
         if self.is_down:
             raise KafkaFailure("no broker answers")

@@ -179,9 +179,9 @@ def operation_prefix(digest: str) -> str:
     return f"o1.{digest}."
 
 
-def stream_digest(cluster_id: str, topic_id: str, partitions: int, filter_: StreamFilter) -> str:
+def stream_digest(cluster_id: str, topic_id: str, filter_: StreamFilter) -> str:
     """What ids of a stream belong to, in 12 characters."""
-    sets: Sequence[object] = (cluster_id, topic_id, partitions, *filter_.sets)
+    sets: Sequence[object] = (cluster_id, topic_id, *filter_.sets)
     hashed = blake2b(msgspec.json.encode(sets), digest_size=9).digest()
     return urlsafe_b64encode(hashed).decode()
 

@@ -128,9 +128,9 @@ def test_the_ids_of_one_replication_differ_in_their_token_only() -> None:
     assert f"{before}-7{after}" == str(one)
 
 
-def digest(types: list[str], parents: list[str], topic_id: str = "t", partitions: int = 4) -> str:
+def digest(types: list[str], parents: list[str], topic_id: str = "t") -> str:
     filter_ = StreamFilter(OperationFilter.of(types, parents))
-    return stream_digest("cluster", topic_id, partitions, filter_)
+    return stream_digest("cluster", topic_id, filter_)
 
 
 def test_equal_filters_have_equal_digests() -> None:
@@ -139,7 +139,7 @@ def test_equal_filters_have_equal_digests() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [digest(["a"], ["b"]), digest(["a", "b"], [], "u"), digest(["a", "b"], [], partitions=8), digest([], [])],
+    [digest(["a"], ["b"]), digest(["a", "b"], [], "u"), digest([], [])],
 )
 def test_another_filter_or_topic_has_another_digest(other: str) -> None:
     assert digest(["a", "b"], []) != other
@@ -147,5 +147,5 @@ def test_another_filter_or_topic_has_another_digest(other: str) -> None:
 
 def test_limits_are_told_from_filters() -> None:
     one = OperationFilter.of(["a"])
-    found = {stream_digest("c", "t", 1, StreamFilter(*both)) for both in ((one, one), (one,), ())}
+    found = {stream_digest("c", "t", StreamFilter(*both)) for both in ((one, one), (one,), ())}
     assert len(found) == 3

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from tests.support.memory_oplog import MemoryTopic
-from tests.support.oplog_samples import bad_record, correction, operation
+from tests.support.oplog_samples import bad_record, correction, operation, record
 from tests.support.stream_clients import QUICK, StreamClient, given_agent, in_loop
 
 from tidemark.operations.filters import OperationFilter
@@ -338,10 +338,27 @@ async def test_an_agent_without_kafka_refuses_streams(monkeypatch: pytest.Monkey
 
 
 @in_loop
-async def test_another_partition_count_than_the_recorded_one_is_refused(
+async def test_a_topic_with_fewer_partitions_than_were_recorded_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tidemark.oplog.agent.streams.service.READY_WITHIN", 0.5)
     async with given_agent(settings=replace(QUICK, partitions=3)) as world:
         client = await world.opened()
         assert b"has 2 partitions" in client.body
+
+
+@in_loop
+async def test_further_partitions_are_followed_and_clients_go_on_exactly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tidemark.oplog.agent.streams.hub.hub_reader.LOOKED_AT_EVERY", 0.0)
+    async with given_agent() as world:
+        world.topic.send(operation("a"))
+        await world.caught_up()
+        client = await world.opened()
+        world.topic.add_partition()
+        await client.until(lambda: client.is_over)
+        world.topic.add(record(0, operation("new"), 2))
+        again = await world.opened(await client.leave())
+        await again.gets("update new")
+        assert again.headers["x-oplog-mode"] == "exact"

@@ -29,16 +29,16 @@ class HubNotReady(StreamError):
 
 
 @with_fields
-class OtherPartitionCount(StreamError):
-    """The topic has not the partitions that the pipeline was registered with."""
+class PartitionsMissing(StreamError):
+    """The topic has fewer partitions than were recorded."""
 
     topic: str
     recorded: int
     found: int
 
     text = (
-        "Topic {topic} has {found} partitions, and the pipeline was registered with {recorded}: objects have "
-        "moved between partitions. Nothing was sent. See: tidemark status."
+        "Topic {topic} has {found} partitions, and {recorded} were recorded. Nothing was sent. It is not the "
+        "topic that the pipeline has read; see: tidemark status."
     )
 
 

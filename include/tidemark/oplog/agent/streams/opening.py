@@ -5,8 +5,9 @@ Nothing is sent here. What is read is a few offsets and times.
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import TypeVar
 
 from tidemark.errors import TidemarkError
 from tidemark.operations.errors import BadOperation
@@ -32,6 +33,8 @@ from tidemark.oplog.model.event_ids import (
 )
 from tidemark.oplog.model.resume_plan import ResumePlan, Source
 from tidemark.oplog.model.vector import Vector
+
+Offset = TypeVar("Offset")
 
 EVERYTHING = TimeId(0)
 CLOCKS_APART = 10_000
@@ -137,9 +140,8 @@ class _Opening:
     def __init__(self, sources: Sources, request: StreamRequest) -> None:
         self._sources, self._echo = sources, request.last_event_id
         topic = sources.hub.topic
-        self._digest = stream_digest(
-            topic.cluster_id, topic.topic_id, topic.partitions, request.stream_filter
-        )
+        self._digest = stream_digest(topic.cluster_id, topic.topic_id, request.stream_filter)
+        self._partitions = topic.partitions
 
     def live(self) -> StreamStart:
         """Begin with the next operation."""
@@ -155,14 +157,20 @@ class _Opening:
             case OriginalId():
                 return await self._inexact(StreamMode.FALLBACK, found.fallback)
             case OperationId() if self._is_ours(found.digest, found.vector):
-                return await self._after(found)
-            case ReplicationId() if self._is_ours(found.digest, found.end, found.rows.beyond):
-                return await self._within(found)
+                return await self._after(replace(found, vector=self._widened(found.vector, 0)))
+            case ReplicationId() if self._is_ours(found.digest, found.end):
+                beyond = found.rows.beyond
+                rows = replace(found.rows, beyond=beyond and self._widened(beyond, None))
+                end = self._widened(found.end, 0)
+                return await self._within(replace(found, rows=rows, end=end))
         return await self._inexact(StreamMode.RESET, EVERYTHING)
 
-    def _is_ours(self, digest: str, *vectors: Sequence[object] | None) -> bool:
-        partitions = self._sources.hub.topic.partitions
-        return digest == self._digest and all(one is None or len(one) == partitions for one in vectors)
+    def _is_ours(self, digest: str, vector: Vector) -> bool:
+        return digest == self._digest and len(vector) <= self._partitions
+
+    def _widened(self, found: tuple[Offset, ...], nothing: Offset) -> tuple[Offset, ...]:
+        """For partitions that the topic did not have then: the client has nothing of them."""
+        return (*found, *(nothing for _ in range(self._partitions - len(found))))
 
     async def _after(self, found: OperationId) -> StreamStart:
         """After an operation."""

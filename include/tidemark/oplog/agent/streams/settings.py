@@ -27,8 +27,8 @@ class StreamSettings:
         pipeline: The pipeline's name, for error texts.
         topic: The topic of the operations.
         kafka: The cluster of the topic.
-        partitions: How many partitions the topic had when the pipeline was registered; None where that is not
-            recorded. A topic with another number is refused: objects have moved between partitions.
+        partitions: How many partitions the pipeline has recorded; None where it has not. A topic with fewer
+            is refused: it is another one. Further partitions are followed too.
         unknown_id: What to do for an id that cannot be continued exactly.
         object_url: The template of ``ref``, with ``{{type}}`` and ``{{id}}``; None: events have no ``ref``.
         heartbeat: Seconds after which an idle stream gets a comment.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tidemark.errors import TidemarkError
 from tidemark.kafka.errors import OffsetGone
-from tidemark.oplog.agent.streams.errors import OtherPartitionCount
+from tidemark.oplog.agent.streams.errors import PartitionsMissing
 from tidemark.oplog.agent.streams.settings import StreamSettings
 from tidemark.oplog.agent.streams.sources.logged_topic import LoggedTopic
 from tidemark.oplog.agent.streams.sources.topic_door import TopicDoor, TopicTail
@@ -26,7 +26,7 @@ LOOKED_AT_EVERY = 5.0
 
 
 class TopicReplaced(TidemarkError):
-    """The topic was deleted and created again while it was followed."""
+    """The topic was created again, or got further partitions, while it was followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,8 @@ class HubReader:
         topic_id = self._door.topic_id()
         cluster_id, partitions = tail.describe()
         recorded = self._settings.partitions
-        if recorded not in (None, partitions):
-            raise OtherPartitionCount(self._settings.topic, recorded, partitions)
+        if recorded is not None and partitions < recorded:
+            raise PartitionsMissing(self._settings.topic, recorded, partitions)
         found = [tail.offsets(number) for number in range(partitions)]
         ends = tuple(end for _, end in found)
         back = 0 if from_end else self._settings.ring_events // partitions
@@ -198,7 +198,10 @@ class HubReader:
         assert self._tail is not None
         _, partitions = self._tail.describe()
         if partitions != self._topic.partitions:
-            raise OtherPartitionCount(self._settings.topic, self._topic.partitions, partitions)
+            raise TopicReplaced(
+                f"Topic {self._settings.topic} has {partitions} partitions now. All streams end; clients "
+                "that come back go on exactly. Nothing has to be done."
+            )
         offsets = self._vector.offsets
         self._behind = sum(self._tail.behind(number, at) for number, at in enumerate(offsets))
 
