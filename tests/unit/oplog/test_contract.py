@@ -1,9 +1,9 @@
 """Every requirement of OpLog's contract has a test that names it: ``test_R16_R27_…``, in any case.
 
-``R1`` to ``R42`` are stated by the original's first README, ``H1`` to ``H15`` were added by its last one. ``C1``
-to ``C28`` are cases in which the original's behaviour is not said, or not as promised; ``S1`` to ``S21`` those of
-its synchronisation; ``G1`` to ``G6`` are ways in which it loses operations. The id of a case (``id="S2"``) counts
-as the name of its test.
+``R1`` to ``R42`` are stated by the original's first README, ``H1`` to ``H15`` were added by its last one.
+``C1`` to ``C28`` are cases in which the original's behaviour is not said, or not as promised; ``S1`` to
+``S21`` those of its synchronisation; ``G1`` to ``G6`` are ways in which it loses operations. The id of a case
+(``id="S2"``) counts as the name of its test.
 """
 
 import re
