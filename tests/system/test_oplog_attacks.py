@@ -96,7 +96,10 @@ def at_last_all_is_well(attacked: Attacked) -> Iterator[None]:
 
 
 POST = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+GET = b"GET / HTTP/1.1\r\n"
 CHUNKED = b"transfer-encoding: chunked\r\n"
+CLOSED = 0
+"""The answer to what is not read to its end may be lost, because the connection is reset then."""
 
 
 @pytest.mark.parametrize(
@@ -113,15 +116,19 @@ CHUNKED = b"transfer-encoding: chunked\r\n"
         ),
         pytest.param(POST + CHUNKED + b"\r\nffffffffffffffffff\r\n", {400}, id="a chunk"),
         pytest.param(POST + b"transfer-encoding: gzip\r\n\r\n", {400, 411}, id="another transfer encoding"),
-        pytest.param(b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * 10_000 + b"\r\n", {431}, id="10,000 headers"),
-        pytest.param(b"GET / HTTP/1.1\r\nx: " + b"y" * 1_000_000 + b"\r\n\r\n", {431}, id="a long header"),
-        pytest.param(b"GET /" + b"y" * 1_000_000 + b" HTTP/1.1\r\n\r\n", {431}, id="a long path"),
+        pytest.param(GET + b"x: y\r\n" * 10_000 + b"\r\n", {431, CLOSED}, id="10,000 headers"),
+        pytest.param(GET + b"x: " + b"y" * 1_000_000 + b"\r\n\r\n", {431, CLOSED}, id="a long header"),
+        pytest.param(b"GET /" + b"y" * 1_000_000 + b" HTTP/1.1\r\n\r\n", {431, CLOSED}, id="a long path"),
         pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500), {400}, id="TLS"),
         pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", {400, 404, 405}, id="HTTP/2"),
         pytest.param(b"\x00\xff\xfe\r\n\r\n", {400}, id="no HTTP at all"),
         pytest.param(b"GET /\x00 HTTP/1.1\r\n\r\n", {400, 404}, id="a NUL in the path"),
         pytest.param(b"GET / HTTP/1.1\r\nx\r\n: y\r\n\r\n", {400}, id="a broken header"),
-        pytest.param(b"GET / HTTP/1.1\r\nlast-event-id: \xff\xfe\r\n\r\n", {400}, id="an id of no text"),
+        pytest.param(
+            b"GET / HTTP/1.1\r\nconnection: close\r\nlast-event-id: \xff\xfe\r\n\r\n",
+            {400},
+            id="an id of no text",
+        ),
     ],
 )
 def test_a_request_that_is_none_is_answered_and_its_connection_closed(
@@ -129,7 +136,7 @@ def test_a_request_that_is_none_is_answered_and_its_connection_closed(
 ) -> None:
     answer = attacked.send(request_)
     assert int(answer[:12].removeprefix(b"HTTP/1.1 ") or 0) in statuses, answer[:500]
-    assert answer.count(b"HTTP/1.1 ") == 1, "a second request was answered"
+    assert answer.count(b"HTTP/1.1 ") <= 1, "a second request was answered"
 
 
 @pytest.mark.parametrize(
