@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any
 
 import pytest
-from tests.support.services.agents import StartedAgent
+from tests.support.services.agents import StartedAgent, operation
 from tests.support.services.cutting_proxy import given_cuts
 from tests.support.services.served_pipelines import ServedPipeline, served_pipeline
 from tests.support.services.stream_copies import (
@@ -86,6 +86,18 @@ def test_R22_R26_R27_C16_C17_cut_off_50_times_in_a_replication_a_copy_is_what_th
             wait_until(lambda: proxy.cuts == CUTS and copy.is_live, what=f"the end; {copy.modes}")
         wait_until(lambda: copy.objects == source.objects, 20, what="the copy to be the source")
     assert set(copy.modes) <= {"replication", "exact"}
+
+
+def test_R1_R10_one_process_takes_datagrams_and_streams_them_at_the_same_port(
+    filled: tuple[ServedPipeline, StartedAgent, OperationSource],
+) -> None:
+    _, agent, _ = filled
+    copy = StreamCopy()
+    with FollowingClient(lambda: agent.url, copy):
+        wait_until(lambda: copy.position, what="the stream")
+        agent.send_datagrams(operation("by-udp", event="insert"), operation("by-udp", event="delete"))
+        wait_until(lambda: len(copy.operations) == 2, 20, what="two operations")
+    assert copy.operations == [("insert", "video/by-udp"), ("delete", "video/by-udp")]
 
 
 def test_two_agents_a_client_that_alternates_between_them_misses_nothing_and_gets_nothing_twice(

@@ -7,7 +7,7 @@ stream is what a stranger's client would. It counts only events that have come w
 import json
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from threading import Event, Lock, Thread
@@ -74,6 +74,10 @@ class OpenStream:
                 for block in whole:
                     if (found := _event(block)) is not None:
                         yield found
+
+    def closing(self) -> "closing[OpenStream]":
+        """Closes it at the end of a block."""
+        return closing(self)
 
     def close(self) -> None:
         """From any thread: what is being read ends."""
