@@ -1,8 +1,9 @@
 """Rebuilds: the build of a rendition beside ordinary delivery of the same log, its memory, and its neighbour.
 
-    python bench/rebuild.py [--messages 5000000]
+    python bench/rebuild.py [--messages 5000000] [--kind files]
 
-Starts Cassandra of its own, for the control plane; the writer is of kind ``files``.
+Starts Cassandra of its own, for the control plane and for the collection. Every kind of writer is measured
+by itself: ``files`` shows what the machinery of renditions costs, ``collection`` what a busy target does.
 Ordinary delivery and the build are ``spark_apps/deliver.py``, the build with ``--consumer W.r2
 --until-caught-up``. Their rates are those between their first and their last commit, so that starting Spark
 is left out. Memory is the most that one Python worker takes, at a fifth of the messages and at all of them.
@@ -48,18 +49,23 @@ from tidemark.log.state.control import LogControl
 from tidemark.pipeline.loader import find_pipeline
 from tidemark.settings import ROOT, Settings
 
-WRITER, BINDINGS = "archive", 20
+WRITER, BINDINGS = "orders", 20
 SMALL, ROUNDS = 1_000, 30
 COMMITS = 10**6
 PIPELINE = """
 name: {name}
-source: {{kafka: {{topics: ["orders"], format: raw}}}}
+source: {{kafka: {{topics: ["orders"], format: json}}}}
 schedule: null
 limits: {{max_records_per_run: 1000000000}}
 log: {{path: "{folder}/{name}/log"}}
 writers:
-  - {{name: archive, kind: files, path: "{folder}/{name}/archive"}}
+  - {writer}
 """
+WRITERS = {
+    "files": '{{name: orders, kind: files, path: "{folder}/{name}/orders"}}',
+    "collection": "{{name: orders, kind: collection, keyspace: {keyspace}, envelope: upsert, "
+    "key: {{id: text}}, columns: {{owner: text, total: decimal, lines: int, note: text}}}}",
+}
 
 
 @dataclass(frozen=True)
@@ -71,22 +77,26 @@ class Ran:
 
 
 class Rebuilt:
-    """A pipeline with a log of a number of messages."""
+    """A pipeline with a log of a number of bindings, each with a number of messages."""
 
-    def __init__(self, name: str, folder: Path, connections: Connections, messages: int) -> None:
+    def __init__(
+        self, name: str, kind: str, folder: Path, connections: Connections, bindings: int, messages: int
+    ) -> None:
         (folder / "pipelines").mkdir(exist_ok=True)
-        (folder / "pipelines" / f"{name}.yaml").write_text(PIPELINE.format(name=name, folder=folder))
+        writer = WRITERS[kind].format(name=name, folder=folder, keyspace=name)
+        text = PIPELINE.format(name=name, folder=folder, writer=writer)
+        (folder / "pipelines" / f"{name}.yaml").write_text(text)
         os.environ["TIDEMARK_PIPELINES"] = str(folder / "pipelines")
         self.root, self.name, self.connections = folder, name, connections
         self.opened = OpenPipeline(find_pipeline(name), connections)
         self.control = LogControl(self.opened.consensus, name)
         self.log = GrowingLog(self.control, LogFolder(name, self.opened.pipeline.log.path))
-        for _ in range(BINDINGS):
-            self.log.add(messages // BINDINGS)
+        for _ in range(bindings):
+            self.log.add(messages)
 
     def deliver(self) -> Ran:
         """Ordinary delivery of everything."""
-        return self._ended("archive", "r1", [])
+        return self._ended(WRITER, "r1", [])
 
     def build(self, number: int) -> Ran:
         """The build of a rendition."""
@@ -94,7 +104,8 @@ class Rebuilt:
 
     @contextmanager
     def building(self, number: int) -> Iterator[Callable[[], bool]]:
-        """A build in the background, from its first commit on; the function says whether it goes on."""
+        """A build in the background, from its first commit until the block ends; the function says whether it
+        goes on."""
         process = self._started(f"r{number}", self._arguments(number))
         try:
             while not self._commits(f"{WRITER}.r{number}"):
@@ -103,6 +114,7 @@ class Rebuilt:
                 time.sleep(0.2)
             yield lambda: process.poll() is None
         finally:
+            process.terminate()
             process.wait()
 
     def declare(self) -> int:
@@ -148,7 +160,7 @@ class Rebuilt:
 
     def _started(self, run: str, further: list[str]) -> "subprocess.Popen[bytes]":
         settings = Settings.read()
-        path = self.root / "connections.json"
+        path = self.root / f"{self.name}-{run}-connections.json"
         self.connections.write(path)
         jars = ",".join(str(jar) for jar in ensure_jars(settings, only="spark").spark)
         options = ["--master", "local[2]", "--jars", jars]
@@ -165,13 +177,12 @@ class Rebuilt:
         return (self.root / f"{self.name}-{run}.log").read_text()[-3000:]
 
 
-def measure(folder: Path, connections: Connections, messages: int) -> None:
+def measure(kind: str, folder: Path, connections: Connections, messages: int) -> None:
     """Both sizes, then the latencies beside a build of the larger one."""
-    create_schema(connect(connections.control), {"class": "SimpleStrategy", "replication_factor": "1"})
-    small = Rebuilt("fifth", folder, connections, messages // 5)
+    small = Rebuilt(f"fifth_{kind}", kind, folder, connections, BINDINGS // 5, messages // BINDINGS)
     small.deliver()
     less = small.build(small.declare())
-    large = Rebuilt("whole", folder, connections, messages)
+    large = Rebuilt(f"whole_{kind}", kind, folder, connections, BINDINGS, messages // BINDINGS)
     ordinary = large.deliver()
     first = large.declare()
     built = large.build(first)
@@ -182,7 +193,7 @@ def measure(folder: Path, connections: Connections, messages: int) -> None:
         while goes_on() and len(beside) < ROUNDS:
             beside.append(large.latency())
 
-    print(f"\n| {messages:,} messages to Parquet files | messages/s | of ordinary |\n|---|---|---|")
+    print(f"\n| {messages:,} messages, kind `{kind}` | messages/s | of ordinary |\n|---|---|---|")
     print(f"| ordinary delivery | {ordinary.rate:,.0f} | |")
     print(f"| build of a rendition | {built.rate:,.0f} | {built.rate / ordinary.rate:.2f} |")
     print("\n| the most of one Python worker | messages | MB | of the first |\n|---|---|---|---|")
@@ -199,6 +210,7 @@ def measure(folder: Path, connections: Connections, messages: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--messages", type=int, default=5_000_000, help="messages of the log")
+    parser.add_argument("--kind", choices=list(WRITERS), action="append", help="only this; may be repeated")
     arguments = parser.parse_args()
     with own_services(services=("cassandra",)) as own, TemporaryDirectory() as folder:
         cassandra = CassandraConnection(hosts=(LOOPBACK,), port=own.settings.cassandra_port)
@@ -206,7 +218,9 @@ def main() -> None:
             kafka=KafkaConnection(servers=f"{LOOPBACK}:{own.settings.kafka_port}"),
             cassandra={"cassandra_default": cassandra},
         )
-        measure(Path(folder), connections, arguments.messages)
+        create_schema(connect(connections.control), {"class": "SimpleStrategy", "replication_factor": "1"})
+        for kind in arguments.kind or WRITERS:
+            measure(kind, Path(folder), connections, arguments.messages)
 
 
 if __name__ == "__main__":

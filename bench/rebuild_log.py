@@ -1,5 +1,9 @@
-"""The log of the measurements of rebuilds: bindings of messages with 300 bytes, published without Kafka."""
+"""The log of the measurements of rebuilds: bindings of messages of 300 bytes, published without Kafka.
 
+Values are JSON objects, so that any kind of writer takes them; a key is always in the same partition.
+"""
+
+import json
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +18,7 @@ from tidemark.log.publish import publish
 from tidemark.log.state.control import LogControl
 
 TOPIC, PARTITIONS = "orders", 4
+KEYS_A_PARTITION = 25_000
 SEGMENT_BYTES = 256 * 2**20
 FIRST, STEP = 2 * 10**15, 10**9
 
@@ -29,8 +34,9 @@ class GrowingLog:
 
     control: LogControl
     folder: LogFolder
-    _bodies: dict[int, pa.Table] = field(default_factory=dict)
-    """What messages consist of besides their places, by their number: made once, because it takes long."""
+    _bodies: dict[tuple[int, int], pa.Table] = field(default_factory=dict)
+    """What messages consist of besides their places, by their number and partition: made once, because it
+    takes long."""
 
     def add(self, messages: int) -> Binding:
         """Bind, capture, audit and publish so many further messages, as many in each partition."""
@@ -55,8 +61,9 @@ class GrowingLog:
     def _table(self, binding: Binding, s: Slice) -> pa.Table:
         count, offsets = s.upper - s.lower, np.arange(s.lower, s.upper)
         ids = offsets + binding.shifts[s.topic, s.partition]
-        if count not in self._bodies:
-            self._bodies[count] = _bodies(count)
+        if (count, s.partition) not in self._bodies:
+            self._bodies[count, s.partition] = _bodies(count, s.partition)
+        body = self._bodies[count, s.partition]
         places = {
             "id": ids,
             "t": np.full(count, binding.t),
@@ -64,20 +71,30 @@ class GrowingLog:
             "partition": np.full(count, s.partition, dtype=np.int32),
             "offset": offsets,
         }
-        columns = {**places, **{name: self._bodies[count][name] for name in self._bodies[count].column_names}}
+        columns = {**places, **{name: body[name] for name in body.column_names}}
         return pa.table({name: columns[name] for name in LOG_SCHEMA.names}).cast(LOG_SCHEMA)
 
 
-def _bodies(count: int) -> pa.Table:
-    hexes = [f"{number * 2654435761 % 2**61:0128x}" for number in range(count)]
+def _bodies(count: int, partition: int) -> pa.Table:
     return pa.table(
         {
             "topic": [TOPIC] * count,
             "timestamp": np.full(count, 1_794_000_000_000),
             "timestamp_type": np.zeros(count, dtype=np.int32),
-            "key": pa.array([b"order-%d" % (number % 10_000) for number in range(count)], pa.binary()),
-            "value": pa.array([(text * 3)[:300].encode() for text in hexes], pa.binary()),
+            "key": pa.array([_key(number, partition) for number in range(count)], pa.binary()),
+            "value": pa.array([_value(number) for number in range(count)], pa.binary()),
             "headers": pa.nulls(count, LOG_SCHEMA.field("headers").type),
             "namespace": [TOPIC] * count,
         }
     )
+
+
+def _key(number: int, partition: int) -> bytes:
+    return b"order-%d-%06d" % (partition, number % KEYS_A_PARTITION)
+
+
+def _value(number: int) -> bytes:
+    """Its hexadecimal digits keep zstd from making nothing of it."""
+    digits = f"{number * 2654435761 % 2**61:0128x}"
+    order = {"owner": f"owner {number % 10_000}", "total": number % 10**6 / 100, "lines": number % 90}
+    return json.dumps({**order, "note": (digits * 2)[:230]}).encode()

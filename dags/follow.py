@@ -15,8 +15,11 @@ pipelines whose file has the key `follow` have this DAG. One run follows another
    it compares a sample of every target with the log. It merges small files of segments that have closed.
 3. `find_stopped` and `start_resume` start `<pipeline>.resume` for writers that stopped.
 4. `check_gates` fails the run while a failure keeps a writer stopped.
+5. Where a writer has `on_change: rebuild`, `find_changed` and `start_rebuild` start `<pipeline>.rebuild` for
+   those whose settings in the file differ from those that the run has delivered with.
 
-Where every gate is open, 3 and 4 are skipped, so that the next run begins sooner.
+Where every gate is open, 3 and 4 are skipped, and 5 where nothing has changed, so that the next run begins
+sooner.
 
 `<pipeline>.replicate` may run beside it: the two take turns, and both succeed. Operators' commands wait for a
 round to end, which takes a second or two.
@@ -48,23 +51,28 @@ after its round.
 
 * `follow`: rounds, idle rounds, records, p50 and p99 in seconds from Kafka's timestamp until every target has
   a record, the lag of the last round, the mean time of a round, why the run ended (`over`, `gate closed`,
-  `stopped`), and the writers whose gates are closed.
+  `stopped`), the writers whose gates are closed, and those that have changed.
 * `check_gates`: the state of every writer's gate; skipped, like `find_stopped`, where `follow` found all
   open.
 """
+
+from datetime import timedelta
 
 from airflow.sdk import DAG, TriggerRule
 
 from tidemark.pipeline.loader import load_pipelines
 from tidemark.pipeline.model import Pipeline
+from tidemark.pipeline.writers import OnChange
 from tidemark_airflow.dag_defaults import START, Tag, task_defaults
 from tidemark_airflow.operators.deliver import DeliverOperator
 from tidemark_airflow.sensors.follow import FollowSensor
 from tidemark_airflow.tasks.gates import check_gates, resume_stopped
+from tidemark_airflow.tasks.rebuild import rebuild_changed
 
 
 def follow(pipeline: Pipeline) -> DAG:
     """The DAG of one pipeline."""
+    rebuilds = any(writer.on_change is OnChange.REBUILD for writer in pipeline.writers)
     with DAG(
         dag_id=f"{pipeline.name}.follow",
         dag_display_name=f"{pipeline.name}: follow",
@@ -87,6 +95,7 @@ def follow(pipeline: Pipeline) -> DAG:
             pipeline=pipeline.name,
             app="follow",
             about_gates=["find_stopped", "check_gates"],
+            about_changes=["find_changed"] if rebuilds else [],
             arguments=["--run-id", "{{ run_id }}"],
             conn_id=pipeline.spark.connection,
             doc_md="Repeat rounds until the time of this run is over or a writer stops.",
@@ -96,6 +105,12 @@ def follow(pipeline: Pipeline) -> DAG:
         ready >> rounds >> stopped
         start_resume >> still_closed
         rounds >> still_closed
+        if rebuilds:
+            # The next run waits for these tasks, so no long pauses.
+            changed, start_rebuild = rebuild_changed(
+                pipeline.name, retries=1, retry_delay=timedelta(seconds=5)
+            )
+            rounds >> changed >> start_rebuild
     return dag
 
 

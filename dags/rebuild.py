@@ -11,11 +11,12 @@
    has changed since, and a difference that is not explained refuses the handover. Deliveries to both wait as
    long as that takes.
 6. `soak` waits, without holding a worker, while readers can return to the earlier rendition, which is still
-   delivered to. It ends early where they have returned.
-7. `retire` takes the earlier rendition out of use for good and drops its tables or its folder.
+   delivered to. It ends early where they have returned, and goes on where a later rebuild overtakes this one.
+7. `retire` takes the earlier rendition out of use for good and drops its tables or its folder; also those of
+   every other rendition that readers have left and whose time to return is over. `register` names them.
 
-`replicate` starts it by itself for writers with `on_change: rebuild` whose settings in the file have changed,
-once for each change, and never to settings that an earlier rendition had.
+`replicate` and `follow` start it by themselves for writers with `on_change: rebuild` whose settings in the
+file have changed, once for each change, and never to settings that an earlier rendition had.
 
 ### Parameters
 
@@ -25,8 +26,9 @@ once for each change, and never to settings that an earlier rendition had.
 * `mode`: `exact`: both renditions must be the same; `explained`: every difference must match a rule under
   `expect:`. Left out: `explained` where the writer has such rules.
 * `approve`: `person`, or `automatic`: a verification without unexplained differences is enough.
-* `soak`: how long readers can return, such as `24h`. Left out: what the file says.
-* `drop`: also drop the earlier rendition's tables of a journal, or its topic. Others are always dropped.
+* `soak`: how long readers can return, and the earlier rendition is delivered to, such as `24h`. Left out:
+  what the file says.
+* `drop`: also drop the tables of a journal, or the topic, of what is retired. Others are always dropped.
 
 ### When it fails, and repairs itself
 
@@ -50,8 +52,8 @@ continued.
 ### What it returns
 
 * `build`: position and messages. `verify`: the report. `hand_over`: the time from which on readers take the
-  rendition, and the one that they used before. `retire`: the state of the earlier rendition. `tidemark
-  renditions` shows all of it.
+  rendition, and the one that they used before. `retire`: the state of the earlier rendition, and of each
+  other one that was retired. `tidemark renditions` shows all of it.
 """
 
 from datetime import timedelta
@@ -76,7 +78,6 @@ from tidemark_airflow.tasks.rebuild import (
     MESSAGES,
     MODE,
     NUMBER,
-    SOAK,
     WRITER,
     Approve,
     decide,
@@ -170,7 +171,6 @@ def rebuild(pipeline: Pipeline) -> DAG:
             task_id="soak",
             pipeline=pipeline.name,
             writer=WRITER,
-            soak=SOAK,
             execution_timeout=None,
             doc_md="Wait while readers can return to the earlier rendition; holds no worker.",
         )

@@ -14,6 +14,7 @@ from tidemark.app.follow.failures import noting_failures
 from tidemark.app.follow.rounds import Rounds
 from tidemark.app.follow.run import FollowRun, Upkeep
 from tidemark.app.open_pipeline import OpenPipeline
+from tidemark.app.renditions.on_change import names_changed
 from tidemark.app.shutdown import stop_requested
 from tidemark.log.audit import prepare_audit
 from tidemark.log.files.parquet import LogFolder
@@ -30,7 +31,8 @@ events = structlog.get_logger()
 
 
 def follow(job: Job) -> dict[str, Any]:
-    """Repeat rounds; returns the figures of the run, and the writers whose gates are closed at its end."""
+    """Repeat rounds; returns the figures of the run, the writers whose gates are closed at its end, and those
+    that are to be rebuilt because their settings have changed."""
     opened = OpenPipeline(job.pipeline, job.connections)
     with noting_failures(opened), ExitStack() as stack:
         pipeline, kafka, suite = job.pipeline, job.connections.kafka, pipeline_suite(job.pipeline)
@@ -53,7 +55,8 @@ def follow(job: Job) -> dict[str, Any]:
         is_stopping = stack.enter_context(stop_requested())
         declared = pipeline.follow or FollowDeclaration()
         run = FollowRun(pipeline.name, declared, rounds, rounds.consensus, upkeep)
-        return {**run.repeat(is_stopping), "stopped": sorted(opened.stopped())}
+        figures = run.repeat(is_stopping)
+        return {**figures, "stopped": sorted(opened.stopped()), "changed": names_changed(opened)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

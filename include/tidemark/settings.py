@@ -43,6 +43,7 @@ class Settings:
         airflow_port: The port of Airflow's API server.
         spark_port: The port of the embedded Spark Connect server.
         work_folders: The folders of work journals' files.
+        oplog_port: The port of the embedded OpLog agent.
         transform_packages: Packages and modules whose functions pipeline files may name; by default none.
     """
 
@@ -56,6 +57,7 @@ class Settings:
     spark_port: int
     work_folders: tuple[Path, ...]
     transform_packages: tuple[str, ...] = ()
+    oplog_port: int = 8042
 
     @classmethod
     def read(cls, environ: Mapping[str, str] | None = None) -> "Settings":
@@ -74,6 +76,7 @@ class Settings:
             spark_port=_port(env, "TIDEMARK_SPARK_PORT", 15002),
             work_folders=(root / "include" / "work", *_folders(env, "TIDEMARK_WORK")),
             transform_packages=tuple(_packages(env)),
+            oplog_port=_port(env, "TIDEMARK_OPLOG_PORT", 8042),
         )
 
 

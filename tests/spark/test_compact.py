@@ -4,7 +4,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.compaction_samples import JOURNAL, LATEST, PROGRESS, Sent, added, deleted, marked, purged
+from tests.support.compaction_samples import (
+    JOURNAL,
+    LATEST,
+    OPLOG,
+    PROGRESS,
+    Sent,
+    added,
+    deleted,
+    marked,
+    operated,
+    purged,
+)
 from tests.support.compaction_world import HOUR, World
 
 from tidemark.compaction import survey
@@ -49,6 +60,32 @@ def given_world(root, policy, engine) -> World:
     upper = world.control.bindings_head().upper
     world.control.advance_upper(world.control.bindings_head(), upper + 2 * HOUR)
     return world
+
+
+def given_operations(root, engine) -> World:
+    """Four bindings of operations in two partitions: updates, deletes, and corrections, void and valid."""
+    world = World(root, OPLOG, engine=engine, topic_ids=(("orders", "first"),))
+    for number in range(4):
+        messages = []
+        for key in range(KEYS):
+            looked_at = (key % 7) * 20 * number // 4
+            kinds = ["+", "~", f"@{looked_at}", f"~@{looked_at + 30}", "", "?"]
+            messages.append(operated(f"k{key}{kinds[(key + number) % 6]}", partition=key % 2))
+        world.publish(*messages)
+    world.publish(operated("end"))
+    world.move(world.control.log_head().end)
+    upper = world.control.bindings_head().upper
+    world.control.advance_upper(world.control.bindings_head(), upper + 2 * HOUR)
+    return world
+
+
+def test_operations_are_compacted_by_spark_as_by_one_process(spark: "SparkSession", tmp_path) -> None:
+    alone = given_operations(tmp_path / "alone", InProcess())
+    spread = given_operations(tmp_path / "spread", SparkEngine(lambda: spark))
+    plans = [world.compact("run").plan for world in (alone, spread)]
+    assert plans[0].dropped > 0
+    assert plans[1] == plans[0]
+    assert spread.stored_messages() == alone.stored_messages()
 
 
 @pytest.mark.parametrize("policy", [JOURNAL, LATEST, PROGRESS])

@@ -45,3 +45,13 @@ class WorkClock:
         hours, minutes, *seconds = clock.split(":")
         passed = (int(hours) - 10) * 3600 + int(minutes) * 60 + (float(seconds[0]) if seconds else 0)
         self.now = MORNING + round(passed * 1000)
+
+
+@dataclass
+class Seconds:
+    """Seconds as a float, as event loops and tokens count them."""
+
+    now: float = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now

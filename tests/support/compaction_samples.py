@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from tests.support.oplog_world import record_of
 
 from tidemark.compaction.engine import InProcess, Surveyed
 from tidemark.compaction.plan import CompactionPlan, make_plan
@@ -21,7 +22,7 @@ from tidemark.log.files.parquet import LOG_SCHEMA, write_parquet
 from tidemark.log.model.binding import Binding, Slice
 from tidemark.log.model.manifest import LogFile, Manifest, Segment
 
-JOURNAL, LATEST, PROGRESS = "journal", "latest", "progress"
+JOURNAL, LATEST, PROGRESS, OPLOG = "journal", "latest", "progress", "oplog"
 SEGMENT_BYTES = 10**9
 EXAMPLE_C = "A A B B A A B B C A C B A A C B A"
 """The old segment of the original document's example; ids 0 to 16."""
@@ -48,6 +49,13 @@ def sent(action: Action, partition: int = 0, offset: int | None = None) -> Sent:
     """The message of an action."""
     record = write_action(action)
     return Sent(record.key, record.value, "orders", partition, record.headers, record.timestamp, 0, offset)
+
+
+def operated(word: str, offset: int | None = None, topic_id: str = "first", partition: int = 0) -> Sent:
+    """An operation as ``record_of`` writes it; the topic has the id ``first``."""
+    record = record_of(word, topic_id)
+    headers = tuple((one["name"], one["value"]) for one in record["headers"] or ())
+    return Sent(record["key"], record["value"], "orders", partition, headers, offset=offset)
 
 
 def of_namespaces(text: str) -> list[Sent]:

@@ -52,6 +52,8 @@ class RenditionWorld(CollectionWorld):
         self.deliver(self.writer_of(number))
         return number
 
+    format = "json"
+    """The format of the source."""
     since = 0
     """The first time that the next rendition can answer for."""
 
@@ -71,7 +73,7 @@ class RenditionWorld(CollectionWorld):
         pipeline = Pipeline.model_validate(
             {
                 "name": "orders",
-                "source": {"kafka": {"topics": ["accounts"], "format": "json"}},
+                "source": {"kafka": {"topics": ["accounts"], "format": self.format}},
                 "writers": [declared],
                 "log": {"path": str(self.root / "log")},
             },

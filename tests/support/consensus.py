@@ -161,6 +161,43 @@ class CrashingConsensus(MemoryConsensus):
         return super().commit(key, expected, change)
 
 
+class BusyConsensus(MemoryConsensus):
+    """Before every request of a process another one does something: ``meanwhile``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: Callable[[], object] | None = None
+        self.left = 2_000
+        """How often it happens before the test fails: the process would never come to its end."""
+
+    @classmethod
+    def copy_of(cls, consensus: MemoryConsensus) -> "BusyConsensus":
+        """A control plane that holds the same, and changes on its own."""
+        copied = cls()
+        copied._objects = dict(consensus._objects)
+        return copied
+
+    def read(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
+        self._happen()
+        return super().read(key, rows)
+
+    def whole(self, key: ObjectKey) -> Snapshot:
+        self._happen()
+        return super().whole(key)
+
+    def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
+        self._happen()
+        return super().commit(key, expected, change)
+
+    def _happen(self) -> None:
+        happening, self.meanwhile = self.meanwhile, None  # what happens has requests of its own
+        if happening:
+            self.left -= 1
+            assert self.left > 0, "it makes no progress"
+            happening()
+            self.meanwhile = happening
+
+
 def copy_of(consensus: MemoryConsensus) -> MemoryConsensus:
     """A control plane that holds the same, and changes on its own."""
     copied = MemoryConsensus()

@@ -66,6 +66,8 @@ DROP_TABLES = _of("tables.")
 """Walked in ``tests/unit/writers/test_removals.py``."""
 WORK = _of("work.")
 """Walked in ``tests/unit/work/test_fault_walk.py``."""
+STATE_FILE = _of("state_file.")
+"""Walked in ``tests/unit/oplog/consumer/test_state_file_faults.py``."""
 
 EVERY_LIST = (
     REPLICATE,
@@ -96,4 +98,5 @@ EVERY_LIST = (
     RENDITION_REPORT,
     DROP_TABLES,
     WORK,
+    STATE_FILE,
 )

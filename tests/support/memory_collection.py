@@ -165,7 +165,7 @@ class MemoryTarget:
         return frozenset(later - {row.key for row in rows if row.message_id == ids[row.key]})
 
     @contextmanager
-    def writing(self, check: Callable[[], None]) -> Iterator["MemoryWriting"]:
+    def writing(self, check: Callable[[], None], in_flight: int) -> Iterator["MemoryWriting"]:
         yield MemoryWriting(self, check)
 
     def discard(self, rows: Iterable[CollectionRow]) -> None:
@@ -179,9 +179,9 @@ class MemoryTarget:
         """Ranges of a ring, as numbers."""
         return list(range(PIECES))
 
-    def states(self, at: int, piece: int) -> Iterator[CollectionRow]:
+    def states(self, at: int, piece: int, *, with_gone: bool = False) -> Iterator[CollectionRow]:
         there = newest(self.collection.rows, at).values()
-        return (row for row in there if not row.gone and piece_of(row) == piece)
+        return (row for row in there if (with_gone or not row.gone) and piece_of(row) == piece)
 
     def versions(self, after: int, until: int, piece: int) -> Iterator[CollectionRow]:
         rows = reversed(self.collection.rows)  # the newest first, as in the table

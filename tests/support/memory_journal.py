@@ -177,7 +177,7 @@ class MemoryTables:
     def steps(self) -> list[str]:
         return [write.what for write in self.written]
 
-    def bulk(self, check: Callable[[], None] | None = None) -> MemoryBulk:
+    def bulk(self, check: Callable[[], None] | None = None, in_flight: int = 16) -> MemoryBulk:
         return MemoryBulk(self, check)
 
     def add_tombstones(self, bulk: MemoryBulk, effects: Iterable[Effect]) -> bool:

@@ -33,6 +33,7 @@ from tidemark.log.publish import publish
 from tidemark.log.state.control import LogControl
 from tidemark.outputs.model.output import Output
 from tidemark.outputs.model.rendition import Rendition, Signature
+from tidemark.outputs.state.progress import advance_frontier
 from tidemark.pipeline.connections import collect_connections
 from tidemark.pipeline.loader import find_pipeline
 
@@ -103,12 +104,22 @@ class RenditionInstallation:
 
     def publish(self, *messages: Mapping[str, Any] | None) -> Binding:
         """Bind, capture and publish messages with the keys k0, k1, …; None is a message without a value."""
+        binding = self.bind(len(messages))
+        self.publish_bound(binding, *messages)
+        return binding
+
+    def bind(self, count: int) -> Binding:
+        """Bind so many messages."""
         head = self.control.bindings_head()
         previous = Bindings(self.control).at(head.newest) if head.newest is not None else None
         lower = head.reached.get((TOPIC, 0), 0)
         t, base = (previous.t + 1_000, previous.end + 1) if previous else (1_000, 0)
-        binding = given_binding(t, base, (TOPIC, 0, lower, lower + len(messages)), run_id=f"run-{t}")
+        binding = given_binding(t, base, (TOPIC, 0, lower, lower + count), run_id=f"run-{t}")
         add_binding(self.control, binding)
+        return binding
+
+    def publish_bound(self, binding: Binding, *messages: Mapping[str, Any] | None) -> None:
+        """Capture and publish a binding."""
         folder = LogFolder("bank", str(self.home / "log" / "bank"))
         captured = captured_of(
             binding, write_file(folder, binding, binding.slices[0], [_batch(binding, messages)])
@@ -116,7 +127,6 @@ class RenditionInstallation:
         folder.write_captured(captured)
         folder.write_audit(AuditRecord(binding.t, captured.digest, ()))
         publish(self.control, folder, binding, SEGMENT_BYTES, 1)
-        return binding
 
     def deliver(self) -> None:
         """A run's delivery to every rendition that is delivered to."""
@@ -152,6 +162,17 @@ class RenditionInstallation:
             )
 
     # Steps
+
+    def read_newest(self) -> int:
+        """A reader lets itself read everything that the active rendition has finished; returns the
+        frontier."""
+        of = self.renditions()
+        return advance_frontier(of.store, of.progress).frontier
+
+    def position(self, consumer: str) -> int:
+        state = self.opened.positions.load(consumer)
+        assert state is not None
+        return state.position
 
     def stop(self, consumer: str) -> None:
         """An operator closes the gate of a rendition."""

@@ -78,6 +78,17 @@ writers:
   - {name: archive, kind: files, path: "${TIDEMARK_HOME}/archive/condensed", format: jsonl}
 """
 """Every file closes a segment, and compaction runs only when it is asked to."""
+KEPT_FOR_A_WHILE = """
+name: shortened
+source:
+  kafka: {topics: ["shortened"], format: json}
+schedule: null
+log: {compaction: {policy: none, schedule: null}}
+writers:
+  - {name: accounts, kind: collection, keyspace: shortened, envelope: upsert, key: {id: text},
+     columns: {owner: text}, keep: 90d}
+"""
+"""Its log is never compacted, but old versions are removed."""
 EXPIRING = """
 name: expiring
 source:
@@ -317,6 +328,7 @@ def start_services(folder: Path) -> dict[str, str]:
     (pipelines / "followed.yaml").write_text(f"{followed}follow: {{every: 1s, for: 10s}}\n")
     (pipelines / "condensed.yaml").write_text(CONDENSED)
     (pipelines / "expiring.yaml").write_text(EXPIRING)
+    (pipelines / "shortened.yaml").write_text(KEPT_FOR_A_WHILE)
     (pipelines / "synced.yaml").write_text(SYNCED)
     (pipelines / "broken.yaml").write_text(BROKEN)
     used: set[int] = set()

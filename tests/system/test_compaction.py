@@ -127,6 +127,16 @@ def test_a_run_of_the_dag_compacts_the_log(services: Any, tmp_path: Path) -> Non
     assert runs.control.log_head().compacted_below == 6
 
 
+def test_a_run_for_a_log_that_is_never_compacted_removes_old_versions_alone(services: Any) -> None:
+    name = "shortened"
+    done = begin_compaction(services, name, dry_run=False)
+    wait_for_success(services, name, done)
+    states = {one.task_id: one.state for one in services.airflow.tasks(f"{name}.compact_log", done)}
+    assert states.pop("trim") == "success"
+    assert set(states.values()) == {"skipped"}
+    assert "nothing was delivered yet" in services.task_logs(f"{name}.compact_log", done)
+
+
 def begin_compaction(services: Any, name: str, **conf: Any) -> str:
     airflow, dag_id = services.airflow, f"{name}.compact_log"
     wait_until(lambda: airflow.has_dag(dag_id), what=f"{dag_id} known to Airflow")

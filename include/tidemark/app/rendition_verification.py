@@ -18,6 +18,7 @@ from tidemark.delivery.state.lease import WriterHold, take
 from tidemark.faults import FaultPoint, reach
 from tidemark.outputs.model.consumer_name import consumer_name
 from tidemark.outputs.model.evidence import VerificationMode
+from tidemark.outputs.model.handover import AlreadyActive
 from tidemark.outputs.model.output import Output
 from tidemark.outputs.state.lifecycle import record_verification, revoke
 from tidemark.outputs.state.output_store import OutputStore
@@ -95,13 +96,14 @@ class HeldRenditions:
         if output.active.number not in self.holds:
             raise ActiveChanged(output.pipeline, output.writer, self.number, output.active.number)
         numbers = self.number, output.active.number
-        new, old = (self._built(output, number) for number in numbers)
+        new, old = (self.built(output, number) for number in numbers)
         consumers = consumers_of(self.opened, self.writer)
         new_state, old_state = (self.holds[number].state for number in numbers)
         new_side, old_side = (consumers.state(number).side(number) for number in numbers)
         return RenditionPair(output, new, old, new_state, old_state, new_side, old_side)
 
-    def _built(self, output: Output, number: int) -> RenditionWriter:
+    def built(self, output: Output, number: int) -> RenditionWriter:
+        """A rendition with its writer."""
         place = self.opened.pipeline, self.opened.connections, self.writer
         return build_rendition(*place, output.rendition(number))
 
@@ -115,9 +117,20 @@ def renditions_held(
     Raises where the rendition cannot be verified in its state, and ``LeaseHeld`` where another process has
     one of them. A round of a follow is waited for.
     """
+    refuse_unfit(output_store(opened, writer).require(), number)
+    with both_held(opened, writer, number, holder=holder, clock=clock) as held:
+        yield held
+
+
+@contextmanager
+def both_held(
+    opened: OpenPipeline, writer: str, number: int, *, holder: str | None = None, clock: Clock = wall_clock
+) -> Iterator[HeldRenditions]:
+    """As ``renditions_held``, for a rendition in any state: a return of readers compares nothing."""
     who = holder or f"verification {uuid4().hex[:8]}"
     output = output_store(opened, writer).require()
-    refuse_unfit(output, number)
+    if output.active.number == number:
+        raise AlreadyActive(output.pipeline, output.writer, number)
     holds: dict[int, WriterHold] = {}
     with ExitStack() as stack:
         for one in sorted({number, output.active.number}):  # in one order, so that two cannot wait crosswise

@@ -57,9 +57,9 @@ app.add_typer(
     help="Journals: append, read, verify, diff, history, expired, check, take-over, hand-back, …",
 )
 app.add_typer(collection, name="collection", help="Collections: get, rows, changes; readers, pin, unpin.")
-app.add_typer(oplog, name="oplog", help="Operations of a pipeline: sync, syncs.")
 app.add_typer(topics, name="topics", help="Kafka topics of a pipeline: create.")
 app.add_typer(work, name="work", help="Work journals: insert, claim, done, dead letters, figures.")
+app.add_typer(oplog, name="oplog", help="Operations on objects: send them to an agent, follow its stream.")
 app.add_typer(services, name="services", help="Kafka, Cassandra, Spark and Airflow on this machine.")
 
 

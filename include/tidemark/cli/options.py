@@ -1,6 +1,7 @@
 """Arguments, options and output that commands share."""
 
 import json
+from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
@@ -16,3 +17,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 def print_json(value: Any) -> None:
     """Print one JSON document to stdout."""
     print(json.dumps(value, indent=2))
+
+
+def parse_wait(text: str | None, name: str) -> timedelta | None:
+    """A length of time such as ``10m``; ``name`` is the parameter in the error (exit code 2)."""
+    from tidemark.pipeline.quantities import parse_duration
+
+    try:
+        return None if text is None else parse_duration(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=name) from None

@@ -15,15 +15,15 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from tidemark.cli.open_pipeline import open_pipeline
-from tidemark.cli.options import Json, PipelineName, WriterName, print_json
+from tidemark.cli.options import Json, PipelineName, WriterName, parse_wait, print_json
 from tidemark.cli.plans import NOT_EXECUTED, NOTHING_TO_CHANGE, PlanOptions, plan_options
 
 if TYPE_CHECKING:
+    from tidemark.app.renditions.held_delivery import HandoverTools
     from tidemark.app.renditions.opened import WriterRenditions
     from tidemark.app.renditions.plan import RenditionPlan
     from tidemark.outputs.model.evidence import VerificationMode
     from tidemark.outputs.model.rendition import Signature
-    from tidemark.verification.renditions.comparison import Engine
 
 LIST = "list"
 Number = Annotated[int, typer.Argument(metavar="N", min=1, help="Number of the rendition.")]
@@ -123,8 +123,8 @@ def verify(
     chosen = _newest(renditions, number)
     wanted = _mode(mode) or default_mode(renditions)
     renditions.output.rendition(chosen)
-    with _engine(renditions) as engine:
-        report = verify_rendition(renditions.opened, writer, chosen, wanted, session=engine)
+    with _tools(renditions) as tools:
+        report = verify_rendition(renditions.opened, writer, chosen, wanted, session=tools.session)
     if as_json:
         print_json(report.to_dict())
     else:
@@ -143,14 +143,18 @@ def handover(
     number: Newest = None,
     force: Annotated[bool, typer.Option("--force", help="Without evidence; nothing is compared.")] = False,
     mode: Mode = None,
+    soak: Annotated[
+        str | None,
+        typer.Option(help="How long readers can return, such as 24h; by default as the file says."),
+    ] = None,
     *,
     options: PlanOptions,
 ) -> None:
     """Let readers take another rendition from now on; it is compared directly before."""
     from tidemark.app.renditions.hand_over import HandingOver
 
-    renditions = _open(pipeline, writer)
-    one = HandingOver(renditions, _newest(renditions, number), force, _mode(mode))
+    renditions, length = _open(pipeline, writer), parse_wait(soak, "--soak")
+    one = HandingOver(renditions, _newest(renditions, number), force, _mode(mode), length)
     plan = one.plan()
 
     def execute(signed: "Signature") -> dict[str, Any]:
@@ -158,8 +162,8 @@ def handover(
             return {"h": one.carry_out(signed).h}
         if one.is_behind:
             _catch_up(renditions, plan.number, options)
-        with _engine(renditions) as engine:
-            return {"h": one.carry_out(signed, session=engine).h}
+        with _tools(renditions) as tools:
+            return {"h": one.carry_out(signed, tools).h}
 
     _carry_out(plan, options, execute)
 
@@ -312,19 +316,22 @@ def _catch_up(renditions: "WriterRenditions", number: int, options: PlanOptions)
 
 
 @contextmanager
-def _engine(renditions: "WriterRenditions") -> "Iterator[Engine]":
-    """Where renditions are compared: a small log in this process, others by Spark's tasks."""
+def _tools(renditions: "WriterRenditions") -> "Iterator[HandoverTools]":
+    """Where renditions are compared and delivered to: small logs in this process, others by Spark."""
+    from tidemark.app.renditions.held_delivery import HandoverTools
     from tidemark.cli.journal.verify import pipeline_spark
     from tidemark.verification.renditions.here import Here
 
     opened = renditions.opened
     if opened.log.manifest.count <= opened.pipeline.limits.max_records_in_process:
-        yield Here()
+        yield HandoverTools(Here())
         return
+    from tidemark.spark.jobs.deliver import reload_from, write_parts_with
     from tidemark.spark.jobs.renditions import SparkEngine
 
+    reload = partial(reload_from, opened.connections.control, renditions.pipeline)
     with pipeline_spark(opened, "verify_rendition") as spark:
-        yield SparkEngine(spark)
+        yield HandoverTools(SparkEngine(spark), write_parts_with(spark), reload)
 
 
 def _newest(renditions: "WriterRenditions", number: int | None) -> int:

@@ -19,7 +19,7 @@ from tidemark.delivery.binding_steps import WriteParts
 from tidemark.delivery.compacted_history import BEGIN_ANEW, require_history
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.renditions.output import WriterOutput, advance_output
-from tidemark.delivery.state.lease import Reload, take
+from tidemark.delivery.state.lease import Reload, WriterHold, take
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import Start, known_writer
 from tidemark.delivery.state.writer_state import WriterGate, WriterState
@@ -118,6 +118,33 @@ def _deliver(
             if not delivery.deliver(binding, files):
                 break
         return Delivered(delivery.position, delivery.total, hold.state.gate, hold.state.gate is not None)
+
+
+def deliver_held(
+    writer: Writer,
+    log: PublishedLog,
+    positions: Positions,
+    hold: WriterHold,
+    write_parts: WriteParts,
+    *,
+    through: int,
+    reload: Reload,
+    clock: Clock = wall_clock,
+) -> Delivered:
+    """Deliver the bindings after the position of a writer whose lease the caller holds, as far as they begin
+    at or below the id ``through``.
+
+    The output is left as it is: the caller, who decides what readers use next, advances the frontier.
+    """
+    delivery = Delivery(writer, log, positions, hold, write_parts, reload, clock)
+    if hold.state.gate is None:
+        for binding, files in log.waiting(hold.state.position):
+            if binding.base > through or delivery.is_given_up():
+                break
+            require_history(writer, writer.name, log, binding.base, BEGIN_ANEW, is_begun=True)
+            if not delivery.deliver(binding, files):
+                break
+    return Delivered(delivery.position, delivery.total, hold.state.gate, hold.state.gate is not None)
 
 
 def deliver_again(

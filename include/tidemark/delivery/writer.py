@@ -229,6 +229,13 @@ class Writer(Protocol):
         """
         return None
 
+    # Optional: work that nothing waits for
+
+    def beside(self) -> "Writer":
+        """A copy of this writer that delays other work at the target less: for a rendition that no reader
+        uses yet."""
+        return self
+
     # Optional: an output that can be read as of any time
 
     def timed_output(self) -> TimedOutput | None:

@@ -240,6 +240,16 @@ class UnknownService(EmbeddedError):
         return f"There is no service {self.name!r}.{meant} They are: {', '.join(self.known)}."
 
 
+class NoAgentDeclared(EmbeddedError):
+    """The service of OpLog agents was asked for, but no pipeline has an agent."""
+
+    def __str__(self) -> str:
+        return (
+            "No pipeline file declares an agent, so there is none to start. Add `agent: {}` to a pipeline "
+            "with `format: oplog`."
+        )
+
+
 @with_fields
 class NoLog(EmbeddedError):
     """A service that has never been started here has no log."""

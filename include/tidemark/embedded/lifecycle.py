@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from tidemark.embedded.errors import EmbeddedError
+from tidemark.embedded.errors import EmbeddedError, NoAgentDeclared
 from tidemark.embedded.home import at_work, make_home
 from tidemark.embedded.jars.fetch import ensure_jars
 from tidemark.embedded.jars.ivy import Progress
@@ -19,7 +19,7 @@ from tidemark.embedded.jars.lock_file import version_of
 from tidemark.embedded.java import Java, find_java
 from tidemark.embedded.ports import free_port, is_free
 from tidemark.embedded.processes import PidFile, stop
-from tidemark.embedded.services import airflow, cassandra, kafka, spark_cluster, spark_connect
+from tidemark.embedded.services import airflow, cassandra, kafka, oplog, spark_cluster, spark_connect
 from tidemark.embedded.services.service import SERVICES, Service
 from tidemark.embedded.services.starting import Report, refuse_taken_ports, start_service
 from tidemark.embedded.state import SparkMode, State
@@ -31,6 +31,7 @@ INTERNAL_PORTS = {
     "airflow": airflow.INTERNAL_PORTS,
     "spark": (),
     "cluster": spark_cluster.INTERNAL_PORTS,
+    "oplog": (),
 }
 _OF_MODE = {SparkMode.CONNECT: "spark", SparkMode.CLUSTER: "cluster"}
 """The service that runs Spark; none in local mode."""
@@ -66,8 +67,8 @@ def up(
 ) -> Running:
     """Start the services that do not run yet; returns when all answer.
 
-    Without ``only``: Kafka, Cassandra, Airflow and what the mode of Spark needs. The mode is kept until
-    another one is given; it determines Airflow's connection ``spark_default``.
+    Without ``only``: Kafka, Cassandra, Airflow, what the mode of Spark needs, and the declared OpLog agents.
+    The mode is kept until another one is given; it determines Airflow's connection ``spark_default``.
     """
     make_home(settings)
     java = find_java(os.environ)
@@ -76,7 +77,9 @@ def up(
     with at_work(settings, lambda: report("", BUSY)):
         before = State.read(settings)
         mode = spark_mode or before.spark
-        wanted = [name for name in SERVICES if name in (only or services_of_mode(mode))]
+        wanted = [name for name in SERVICES if name in (only or usual_services(settings, mode))]
+        if oplog.NAME in wanted and not oplog.local_agents(settings):
+            raise NoAgentDeclared
         state = replace(before, spark=mode, java_home=str(java.home), versions=_versions(java))
         state = _with_ports(settings, state, wanted)
         state.write(settings)
@@ -96,7 +99,10 @@ def down(settings: Settings, only: Collection[str] = (), report: Report = lambda
     if not (settings.home / "run").exists():
         return 0
     with at_work(settings, lambda: report("", BUSY)):
-        return _stop(settings, only or SERVICES, "stopping", report)
+        wanted = set(only or SERVICES)
+        # Agents first: they still send to Kafka what they have taken in.
+        agents = _stop(settings, wanted & {oplog.NAME}, "stopping", report)
+        return agents + _stop(settings, wanted - {oplog.NAME}, "stopping", report)
 
 
 def all_records(settings: Settings) -> list[PidFile]:
@@ -114,8 +120,14 @@ def service_of(program: str) -> str:
 
 
 def services_of_mode(mode: SparkMode) -> list[str]:
-    """The services that ``up`` starts in this mode of Spark."""
-    return [name for name in SERVICES if name not in _OF_MODE.values() or name == _OF_MODE.get(mode)]
+    """The services that every home has in this mode of Spark."""
+    others = {*_OF_MODE.values(), oplog.NAME} - {_OF_MODE.get(mode)}
+    return [name for name in SERVICES if name not in others]
+
+
+def usual_services(settings: Settings, mode: SparkMode) -> list[str]:
+    """The services that ``up`` starts without ``only``: with agents, where pipeline files declare some."""
+    return [*services_of_mode(mode), *([oplog.NAME] if oplog.local_agents(settings) else [])]
 
 
 def _service(
@@ -132,6 +144,8 @@ def _service(
         case "spark":
             jars = ensure_jars(settings, "spark", fetching)
             return spark_connect.spark_connect_service(settings, java, jars, heaps.spark)
+        case oplog.NAME:
+            return oplog.oplog_service(settings, state)
         case _:
             return spark_cluster.spark_cluster_service(settings, state, java)
 
@@ -140,7 +154,7 @@ def _with_ports(settings: Settings, state: State, wanted: Collection[str]) -> St
     """Choose internal ports; a port that another process took while its service was down is replaced."""
     live = {service_of(record.name) for record in all_records(settings) if record.process()}
     public = (settings.kafka_port, settings.cassandra_port, settings.airflow_port, settings.spark_port)
-    used = {*public, *state.ports.values()}
+    used = {*public, settings.oplog_port, *state.ports.values()}
     chosen: dict[str, int] = {}
     for service in wanted:
         for name in INTERNAL_PORTS[service]:
@@ -167,9 +181,18 @@ def _stop(settings: Settings, services: Collection[str], why: str, report: Repor
 
 
 def _start_all(settings: Settings, services: Sequence[Service], report: Report) -> None:
-    """Start services in parallel; a failure of one does not stop the others."""
+    """Start services in parallel, those that need others after them. A failure of one does not stop those
+    that do not need it."""
     for service in services:
         refuse_taken_ports(settings, service)
+    later = [service for service in services if service.name == oplog.NAME]
+    _start_together(settings, [service for service in services if service not in later], report)
+    _start_together(settings, later, report)
+
+
+def _start_together(settings: Settings, services: Sequence[Service], report: Report) -> None:
+    if not services:
+        return
     given_up = threading.Event()
     with ThreadPoolExecutor(len(services)) as pool:
         tasks = [pool.submit(start_service, settings, service, report, given_up) for service in services]

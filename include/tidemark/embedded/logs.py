@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tidemark.embedded.errors import NoLog, UnknownService
 from tidemark.embedded.processes import tail
+from tidemark.embedded.services import oplog
 from tidemark.embedded.services.airflow import COMPONENTS
 from tidemark.embedded.services.service import SERVICES
 from tidemark.embedded.services.spark_cluster import WORKERS
@@ -21,10 +22,14 @@ _FIRST = {"airflow": "airflow-scheduler", "spark": "spark-connect", "cluster": "
 
 
 def log_file(settings: Settings, name: str) -> Path:
-    """The log of a program; ``airflow`` alone means its scheduler, ``spark`` the Connect server."""
-    program = _FIRST.get(name, name)
-    if program not in PROGRAMS:
-        raise UnknownService(name, PROGRAMS, _guess(name, PROGRAMS))
+    """The log of a program; ``airflow`` alone means its scheduler, ``spark`` the Connect server and ``oplog``
+    the first agent."""
+    agents = tuple(sorted(path.stem for path in (settings.home / "logs").glob(f"{oplog.PREFIX}*.log")))
+    first = {**_FIRST, oplog.NAME: agents[0]} if agents else _FIRST
+    known = (*PROGRAMS, *agents)
+    program = first.get(name, name)
+    if program not in (*known, oplog.NAME):
+        raise UnknownService(name, known, _guess(name, known))
     log = settings.home / "logs" / f"{program}.log"
     if not log.exists():
         raise NoLog(program, log)

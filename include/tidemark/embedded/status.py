@@ -6,9 +6,9 @@ from typing import Literal
 
 import psutil
 
-from tidemark.embedded.lifecycle import all_records, service_of, services_of_mode
+from tidemark.embedded.lifecycle import all_records, service_of, usual_services
 from tidemark.embedded.processes import PidFile, family
-from tidemark.embedded.services import airflow, cassandra, kafka, spark_cluster, spark_connect
+from tidemark.embedded.services import airflow, cassandra, kafka, oplog, spark_cluster, spark_connect
 from tidemark.embedded.services.service import SERVICES
 from tidemark.embedded.state import State
 from tidemark.settings import Settings
@@ -39,11 +39,12 @@ def service_status(settings: Settings) -> list[ProgramStatus]:
     """The status of every program; a service that was not started has one line."""
     state = State.read(settings)
     records = all_records(settings)
+    usual = usual_services(settings, state.spark)
     lines: list[ProgramStatus] = []
     for name in SERVICES:
         mine = [record for record in records if service_of(record.name) == name]
         if not mine:
-            if name in services_of_mode(state.spark):
+            if name in usual:
                 lines.append(ProgramStatus(name, name, "stopped"))
             continue
         alive = [record for record in mine if record.process()]
@@ -76,6 +77,9 @@ def _line(service: str, record: PidFile, complaint: str | None) -> ProgramStatus
 
 def _ask(name: str, settings: Settings, state: State, records: list[PidFile]) -> str | None:
     """The health check of ``up``, on the port the service was started with."""
+    if name == oplog.NAME:
+        ports = [record.port for record in records if record.port]
+        return next((problem for port in ports if (problem := oplog.ask_agent(port))), None)
     front = _FRONT.get(name, name)
     port = next((record.port for record in records if record.name == front), None)
     if port is None:

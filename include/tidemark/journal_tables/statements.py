@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from tidemark.cassandra.bulk.writer import BulkStatement, BulkWriter
+from tidemark.cassandra.bulk.writer import IN_FLIGHT, BulkStatement, BulkWriter
 from tidemark.cassandra.driver import (
     ConsistencyLevel,
     PreparedStatement,
@@ -103,9 +103,9 @@ class JournalTables:
             opened[key] = cls(session, journal)
         return opened[key]
 
-    def bulk(self, check: Callable[[], None] | None = None) -> BulkWriter:
+    def bulk(self, check: Callable[[], None] | None = None, in_flight: int = IN_FLIGHT) -> BulkWriter:
         """A bulk writer for the ``add_`` methods; it calls ``check`` before every batch of writes."""
-        return BulkWriter(self._session, self._consistency, check=check)
+        return BulkWriter(self._session, self._consistency, check=check, in_flight=in_flight)
 
     def add_tombstones(self, bulk: BulkWriter, effects: Iterable[Effect]) -> bool:
         """Adds the tombstones of these effects and returns whether there were any."""

@@ -1,9 +1,9 @@
 """Producers. A record counts as sent when all in-sync replicas have acknowledged it.
 
 ``TransactionalProducer`` sends batches of which a reader sees all or nothing, and fences earlier producers
-with its id. ``SharedProducer`` sends one record at a time for many threads. ``BatchProducer`` sends batches,
-``send_all`` a single one. None of them creates a topic, and none retries a record that it has reported as
-failed.
+with its id. ``SharedProducer`` sends one record at a time for many threads. ``PolledProducer`` sends many
+records for one event loop. ``BatchProducer`` sends batches, ``send_all`` a single one. None of them creates a
+topic, and none retries a record that it has reported as failed.
 """
 
 import threading
@@ -11,7 +11,8 @@ import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -26,6 +27,8 @@ _SERVED_WITHIN = 0.5
 """Interval in seconds at which the thread that serves acknowledgements checks whether to stop."""
 _JAVAS = {"partitioner": "murmur2_random"}
 """Assigns keys to partitions as Java's clients do."""
+
+Item = TypeVar("Item")
 
 
 class Placed(NamedTuple):
@@ -271,3 +274,62 @@ class SharedProducer:
         if producer is not None:
             producer.flush(self._patience)
         self._is_closed.set()
+
+
+class PolledProducer(Generic[Item]):
+    """A producer without a thread of its own, for an event loop that polls. Not thread-safe; never blocks.
+
+    It retries for ever, so that records survive a broker that is away. Records of one partition arrive in the
+    order in which they were sent. The caller bounds what is under way.
+    """
+
+    def __init__(
+        self,
+        connection: KafkaConnection,
+        topic: str,
+        done: Callable[[Item, KafkaFailure | None], object],
+        *,
+        most: int,
+        linger_ms: int = 5,
+    ) -> None:
+        """``done`` is called by ``poll`` with the item of each record that was acknowledged or has failed.
+        ``most`` is the maximum of unacknowledged records."""
+        self._topic, self._done, self._complaints = topic, done, Complaints()
+        options = _options(connection, self._complaints) | {
+            "compression.type": "lz4",
+            "linger.ms": linger_ms,
+            "delivery.timeout.ms": 0,
+            "queue.buffering.max.messages": most,
+            "queue.buffering.max.kbytes": 2_000_000,
+        }
+        with translating(self._complaints):
+            self._producer = Producer(options)
+
+    def send(self, partition: int, key: bytes, value: bytes, item: Item) -> bool:
+        """Queue a record in the client; returns False where its queue is full.
+
+        Raises ``KafkaFailure`` where the record cannot be queued. After one that ``is_fatal``, the producer
+        can only be abandoned.
+        """
+        try:
+            self._producer.produce(
+                self._topic, value=value, key=key, partition=partition, on_delivery=partial(self._note, item)
+            )
+        except BufferError:
+            return False
+        except KafkaException as error:
+            raise failure_of(error, self._complaints) from error
+        return True
+
+    def _note(self, item: Item, error: KafkaError | None, message: Message) -> None:
+        self._done(item, None if error is None else failure_of(KafkaException(error), self._complaints))
+
+    def poll(self) -> None:
+        """Report what has been acknowledged or has failed since, without waiting."""
+        self._producer.poll(0)
+
+    def abandon(self) -> None:
+        """Report every record under way as failed, and disconnect. Such records may be in the topic."""
+        self._producer.purge()
+        self._producer.flush(_SERVED_WITHIN)
+        _close(self._producer)

@@ -1,1 +1,1 @@
-"""OpLog: agents that take and stream operations, clients that follow them, synchronisation with dumps."""
+"""OpLog: agents that take operations in and stream them out, their consumers, and synchronisation."""

@@ -17,6 +17,8 @@ from pydantic import ValidationError
 
 from tidemark.errors import did_you_mean
 from tidemark.pipeline import checks
+from tidemark.pipeline.files.refusals import explain
+from tidemark.pipeline.files.yaml import NotYaml, YamlDocument, read_mapping
 from tidemark.pipeline.model import KafkaSource, Pipeline
 from tidemark.pipeline.problems import (
     FileProblem,
@@ -27,8 +29,6 @@ from tidemark.pipeline.problems import (
     dotted,
     quoted,
 )
-from tidemark.pipeline.refusals import explain
-from tidemark.pipeline.yaml import NotYaml, YamlDocument, read_mapping
 from tidemark.settings import Settings
 
 __all__ = [
@@ -54,6 +54,9 @@ def conflicts(pipeline: Pipeline, earlier: Iterable[tuple[Path, Pipeline]]) -> I
         if pipeline.name == other.name:
             yield Finding(("name",), f"`name` is `{other.name}`, which {file} has already. {_OWN}")
         yield from _same_targets(pipeline, other, file)
+        if pipeline.agent and other.agent and pipeline.agent.address == other.agent.address:
+            where = f"`agent.listen` is `{pipeline.agent.listen}`, where the agent of {file} listens"
+            yield Finding(("agent", "listen"), f"{where}. {_OWN}")
         for place, path in pipeline.locations:
             for other_place, taken in other.locations:
                 if checks.overlap(path, taken):

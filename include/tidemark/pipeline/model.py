@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from tidemark.kafka.source_topics import SourceTopics
 from tidemark.pipeline import checks
+from tidemark.pipeline.agent import OPLOG, AgentDeclaration
 from tidemark.pipeline.extensions import UnknownKind
 from tidemark.pipeline.journal import (
     Consistency,
@@ -52,6 +53,7 @@ from tidemark.pipeline.writers import (
 )
 
 __all__ = [
+    "AgentDeclaration",
     "AnyWriter",
     "CommitLog",
     "CompactionDeclaration",
@@ -101,6 +103,7 @@ class Pipeline(Declaration):
     stopped_writers: StoppedWriters = StoppedWriters.FAIL
     writers: Annotated[tuple[AnyWriter, ...], Field(min_length=1)]
     follow: FollowDeclaration | None = None
+    agent: AgentDeclaration | None = None
     expiry: Expiry | None = None
     expectations: Name = "default"
     dead_letters: DeadLetterSettings | None = None
@@ -187,6 +190,9 @@ class Pipeline(Declaration):
         if needs := self._needs(policy.formats):
             place = ("log", "compaction", "policy")
             yield Finding(place, f"is `{policy.name}`, which {needs}. Use `latest`, `progress` or `none`.")
+        if self.agent and kafka.format != OPLOG:
+            text = f"needs messages in format `{OPLOG}`, but source.kafka.format is `{kafka.format}`."
+            yield Finding(("agent",), f"{text} Remove it, or change the format.")
         if kafka.start is SourceStart.POINTERS and len(journals) != 1:
             yield Finding(
                 ("source", "kafka", "start"),

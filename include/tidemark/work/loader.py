@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from tidemark.pipeline.files.refusals import explain
+from tidemark.pipeline.files.yaml import FileKind, NotYaml, read_mapping
 from tidemark.pipeline.problems import FileProblem, declared_as
-from tidemark.pipeline.refusals import explain
-from tidemark.pipeline.yaml import FileKind, NotYaml, read_mapping
 from tidemark.settings import Settings
 from tidemark.work.errors import JournalRefused, UnknownJournal
 from tidemark.work.model.declaration import WorkDeclaration

@@ -18,13 +18,13 @@ from tidemark.delivery.writer import Writer
 from tidemark.errors import with_fields
 from tidemark.outputs.model.consumer_name import consumer_name
 from tidemark.outputs.model.output import Output
-from tidemark.outputs.model.rendition import Rendition
+from tidemark.outputs.model.rendition import Rendition, RenditionState
 from tidemark.outputs.settings import SHAPE, WRITER
 from tidemark.outputs.state.output_store import OutputStore
 from tidemark.pipeline.extensions import UnknownKind
+from tidemark.pipeline.files.refusals import explain
 from tidemark.pipeline.model import Pipeline
 from tidemark.pipeline.parts import Expiry
-from tidemark.pipeline.refusals import explain
 from tidemark.pipeline.writers import WRITERS, WriterDeclaration
 from tidemark.writers.errors import WriterError
 
@@ -144,6 +144,8 @@ def build_rendition(
     except KeyError as missing:  # another kind, which needs a connection that the file does not name
         problem = f"it needs the connection {missing}, which the file does not name any more"
         raise RenditionUnusable(pipeline.name, writer, rendition.number, problem) from missing
+    if rendition.state is RenditionState.BUILDING:
+        built = built.beside()
     return RenditionWriter(declared, rendition.number, rendition, built)
 
 

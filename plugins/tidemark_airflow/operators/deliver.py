@@ -1,5 +1,5 @@
 """The tasks ``deliver`` of ``<pipeline>.replicate`` and ``follow`` of ``<pipeline>.follow``: where every gate
-is open, no task about gates runs."""
+is open, no task about gates runs, and where no writer's settings have changed, none that starts rebuilds."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -17,23 +17,34 @@ RESULT = "return_value"
 
 
 class DeliverOperator(SparkAppOperator):
-    """Runs an application that delivers; skips the tasks ``about_gates`` where every writer's gate is open.
+    """Runs an application that delivers; skips the tasks ``about_gates`` where every writer's gate is open,
+    and ``about_changes`` where the application says that no writer has changed.
 
     A task costs as much as a small delivery, and the next run of a follow waits for it. A delivery that fails
     skips nothing.
     """
 
-    def __init__(self, *, about_gates: "Sequence[str]", app: str = "deliver", **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        about_gates: "Sequence[str]",
+        about_changes: "Sequence[str]" = (),
+        app: str = "deliver",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(app=app, **kwargs)
-        self.about_gates = tuple(about_gates)
+        self.about_gates, self.about_changes = tuple(about_gates), tuple(about_changes)
 
     def execute(self, context: "Context") -> dict[str, Any]:  # type: ignore[override]
         """Deliver; the result is the same with and without skipped tasks."""
         result = super().execute(context)
-        if stopped_writers(result):
+        skipped = [] if stopped_writers(result) else [*self.about_gates]
+        if result.get("changed") == []:
+            skipped += self.about_changes
+        if not skipped:
             return result
         context["ti"].xcom_push(key=RESULT, value=result)
-        raise DownstreamTasksSkipped(tasks=list(self.about_gates))  # type: ignore[no-untyped-call]
+        raise DownstreamTasksSkipped(tasks=skipped)  # type: ignore[no-untyped-call]
 
 
 def stopped_writers(result: dict[str, Any]) -> list[str]:

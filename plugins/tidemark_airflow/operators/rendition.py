@@ -102,5 +102,6 @@ class HandOverOperator(SparkAppOperator):
         self.application_args = [
             *(self.application_args or ()),
             *("--hand-over", "--who", signed.who, "--reason", signed.why),
+            *("--soak", context["params"]["soak"] or ""),
         ]
         return super().execute(context)

@@ -1,4 +1,5 @@
-"""The tasks of ``<pipeline>.rebuild`` that need no engine, and those of ``replicate`` that start it."""
+"""The tasks of ``<pipeline>.rebuild`` that need no engine, and those of ``replicate`` and ``follow`` that
+start it."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from tidemark.outputs.model.rendition import Signature
 
 WRITER = "{{ params.writer }}"
-SOAK = "{{ params.soak or '' }}"
 MODE = "{{ params.mode or '' }}"
 NUMBER = "{{ ti.xcom_pull(task_ids='register', key='number') }}"
 CONSUMER = "{{ ti.xcom_pull(task_ids='register', key='consumer') }}"
@@ -64,7 +64,7 @@ def register(pipeline: str, **context: Any) -> list[str]:
         renditions = _renditions(pipeline, params["writer"])
         build = NextRendition(renditions, is_automatic=dag_run.run_type == BY_ANOTHER_DAG)
         plan = build.plan()
-        for line in (plan.head, *plan.lines):
+        for line in (plan.head, *plan.lines, *retired_lines(renditions)):
             print(line)
         is_dry = is_dry_run(dag_run, params)
         signed = signature_of(context)
@@ -80,6 +80,17 @@ def register(pipeline: str, **context: Any) -> list[str]:
     context["ti"].xcom_push(key="messages", value=plan.details["messages"])
     print(f"{pipeline}/{params['writer']}: rendition {rendition.number} is declared: {rendition.place}")
     return ["build"]
+
+
+def retired_lines(renditions: "WriterRenditions") -> list[str]:
+    """Which renditions a rebuild takes out of use at its end, for its plan."""
+    from tidemark.outputs.model.rendition import RenditionState
+
+    output = renditions.output
+    left = [one.number for one in output.renditions if one.state is RenditionState.SUPERSEDED]
+    others = f"; so are others that readers have left by then: {', '.join(map(str, left))}" if left else ""
+    number = output.active.number
+    return [f"at the end, when the time to return to it is over, rendition {number} is retired{others}"]
 
 
 @task.branch(task_id="decide", doc_md="Ask a person before the handover, or go on at once.")
@@ -110,29 +121,26 @@ def follow_approval(pipeline: str, answer: dict[str, Any], **context: Any) -> bo
 @task(
     task_id="retire",
     retries=5,  # the lease of a process that was killed expires after a minute
-    doc_md="Take the earlier rendition out of use for good, unless readers have returned to it.",
+    doc_md="Take the earlier rendition out of use for good, unless readers have returned to it; and others "
+    "that readers have left and whose time to return is over.",
 )
 def retire(pipeline: str, handed: dict[str, Any], **context: Any) -> dict[str, Any]:
-    """What became of the rendition that readers used before."""
-    from tidemark.app.renditions.endings import Retiring
+    """What became of the rendition that readers used before, and of others that they have left."""
+    from tidemark.app.renditions.endings import RetiringLeft
     from tidemark.writers.removal import DropOption
 
-    params = context["params"]
-    renditions, number = _renditions(pipeline, params["writer"]), int(handed["previous"])
-    active = renditions.output.active.number
-    if active != int(handed["number"]):
+    params, number = context["params"], int(handed["previous"])
+    renditions = _renditions(pipeline, params["writer"])
+    if renditions.output.active.number == number:
         raise AirflowSkipException(
-            f"{pipeline}/{params['writer']}: readers use rendition {active} and not {handed['number']} any "
-            f"more, so nothing is retired. See: tidemark renditions {pipeline} {params['writer']}"
+            f"{pipeline}/{params['writer']}: readers have returned to rendition {number}, so nothing is "
+            f"retired. See: tidemark renditions {pipeline} {params['writer']}"
         )
     with no_retry_if_person_needed():
-        one = Retiring(renditions, number, frozenset(DropOption) if params["drop"] else frozenset())
-        plan = one.plan()
-        for line in (plan.head, *plan.lines):
-            print(line)
-        plan.require_possible()  # before readers lose times for a place that has to stay
-        done = one.carry_out(signature_of(context))
-    return {"number": number, "state": done.rendition(number).state.value}
+        options = frozenset(DropOption) if params["drop"] else frozenset()
+        left = RetiringLeft(renditions, number, options)
+        states = left.carry_out(signature_of(context), print)
+    return {"number": number, "state": states[number], "retired": {str(one): states[one] for one in states}}
 
 
 def _renditions(pipeline: str, writer: str) -> "WriterRenditions":
@@ -162,13 +170,14 @@ def find_changed(pipeline: str) -> list[dict[str, Any]]:
     ]
 
 
-def rebuild_changed(pipeline: str) -> tuple[Any, Any]:
-    """The tasks that look for changed writers and start their rebuilds."""
-    changed = find_changed(pipeline)
+def rebuild_changed(pipeline: str, **given: Any) -> tuple[Any, Any]:
+    """The tasks that look for changed writers and start their rebuilds; ``given`` are arguments of both."""
+    changed = find_changed.override(**given)(pipeline) if given else find_changed(pipeline)
     start = TriggerDagRunOperator.partial(
         task_id="start_rebuild",
         trigger_dag_id=f"{pipeline}.rebuild",
         skip_when_already_exists=True,
         doc_md="Start a rebuild of every writer that changed; once for each change.",
+        **given,
     ).expand_kwargs(changed)
     return changed, start

@@ -12,7 +12,7 @@ import pytest
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import RoundRobinPolicy
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from tests.support.waiting import wait_until
+from tests.support.services.killed_services import kill_9
 
 from tidemark.embedded.errors import PortTaken
 from tidemark.embedded.lifecycle import all_records, down, up
@@ -36,13 +36,6 @@ def lives(pid: int) -> bool:
 
 def pids(settings) -> dict[str, int]:
     return {record.name: record.pid for record in all_records(settings) if record.process()}
-
-
-def kill_9(settings, program: str) -> None:
-    """Kill one process and nothing else, as the kernel does when memory is short."""
-    process = PidFile.read(settings.home / "run", program).process()
-    process.kill()
-    wait_until(lambda: PidFile.read(settings.home / "run", program).process() is None)
 
 
 def send(settings, topic: str, numbers: range) -> None:

@@ -8,6 +8,8 @@ import pytest
 from tests.support.command_line import EXECUTE, Ended
 from tests.support.renditions_installed import ANN, RenditionInstallation
 
+from tidemark.clock import SECOND
+
 pytestmark = pytest.mark.unit
 
 NOT_DONE = 'Nothing was changed. Add --execute --reason "…" to do it.'
@@ -132,6 +134,21 @@ def test_a_forced_handover_needs_a_reason_too(run, bank):
     assert (ended.code, "say why" in ended.err) == (2, True)
     assert run("renditions", "handover", "bank", "archive", "2", "--force", *EXECUTE).code == 0
     assert bank.output.handovers[-1].is_forced
+
+
+def test_a_handover_may_have_a_time_to_return_of_its_own(run, bank):
+    bank.build()
+    planned = run("renditions", "handover", "bank", "archive", "--soak", "3d")
+    assert "rendition 1 is delivered to for another 3 days" in planned.out
+    assert run("renditions", "handover", "bank", "archive", "--soak", "3d", *EXECUTE).code == 0
+    assert bank.output.handovers[-1].soak == 3 * 86_400 * SECOND
+
+
+def test_a_time_to_return_that_is_none_is_refused(run, bank):
+    bank.build()
+    ended = run("renditions", "handover", "bank", "archive", "--soak", "3 days", *EXECUTE)
+    assert (ended.code, "is not a duration" in ended.err) == (2, True)
+    assert bank.states == {1: "active", 2: "building"}
 
 
 def test_a_rollback_delivers_first_what_the_rendition_has_missed_since_its_soak(run, bank):

@@ -13,15 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.collection_samples import given_columns
 from tests.support.compaction_samples import (
+    OPLOG,
     MemoryLog,
-    Sent,
     compacted,
     given_log,
+    operated,
     plan_compaction,
     survivors,
 )
 from tests.support.compaction_world import HOUR, World
-from tests.support.oplog_world import OPERATIONS, record_of
+from tests.support.oplog_world import OPERATIONS
 
 from tidemark.collection.model.envelopes.envelope import EnvelopeName
 from tidemark.collection.model.row import CollectionRow
@@ -39,22 +40,14 @@ from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
 
 pytestmark = pytest.mark.unit
 
-OPLOG = "oplog"
 IDS = (("orders", "first"), ("orders", "second"))
 KEY, COLUMNS = (given_columns(**dict(OPERATIONS[name])) for name in ("key", "columns"))
 ROWS = RowRules(CollectionSchema(KEY, COLUMNS, 1), EnvelopeName.OPLOG)
 
 
-def sent(word: str, offset: int | None = None, topic_id: str = "first") -> Sent:
-    """See ``record_of``; the topic has the id ``first``."""
-    record = record_of(word, topic_id)
-    headers = tuple((one["name"], one["value"]) for one in record["headers"] or ())
-    return Sent(record["key"], record["value"], headers=headers, offset=offset)
-
-
 def given_operations(words: str, per_file: int = 1_000) -> MemoryLog:
     """A log whose offsets are its ids; the last message is in the active segment."""
-    return given_log([sent(word) for word in words.split()], [sent("end")], per_file=per_file)
+    return given_log([operated(word) for word in words.split()], [operated("end")], per_file=per_file)
 
 
 def left(words: str, **further) -> list[int]:
@@ -108,8 +101,11 @@ def test_an_operation_in_another_file_voids_as_well(per_file):
 
 
 def test_offsets_of_an_earlier_topic_are_not_compared():
-    old, new = [sent("x", 7), sent("y", 8)], [sent("x~@5", 6, "second"), sent("y~@5", 7, "second")]
-    log = given_log([*old, *new], [sent("end", 9, "second")])
+    old, new = (
+        [operated("x", 7), operated("y", 8)],
+        [operated("x~@5", 6, "second"), operated("y~@5", 7, "second")],
+    )
+    log = given_log([*old, *new], [operated("end", 9, "second")])
     assert survivors(log, OPLOG, recreated=(("orders", 2),), topic_ids=IDS) == [2, 3]
 
 
@@ -217,7 +213,7 @@ def test_facts_are_merged_while_they_are_gathered(monkeypatch):
 def given_world(tmp_path, *bindings: str) -> World:
     world = World(tmp_path, OPLOG, topic_ids=(("orders", "first"),))
     for text in (*bindings, "end"):
-        world.publish(*(sent(word) for word in text.split()))
+        world.publish(*(operated(word) for word in text.split()))
     pass_everything(world)
     return world
 
@@ -251,10 +247,12 @@ def test_a_recreated_topic_is_known_by_its_own_id(tmp_path):
     world.control.record_losses(head, [accepted])
     world.topic_ids = (("orders", "second"),)
     world.publish(
-        sent("x~@0", topic_id="second"), sent("y~@0", topic_id="first"), sent("x@0", topic_id="second")
+        operated("x~@0", topic_id="second"),
+        operated("y~@0", topic_id="first"),
+        operated("x@0", topic_id="second"),
     )
-    world.publish(sent("w"))
-    world.publish(sent("v"))
+    world.publish(operated("w"))
+    world.publish(operated("v"))
     pass_everything(world)
     rules = world.questions().ask().rules
     assert rules.recreated == (("orders", 4),)

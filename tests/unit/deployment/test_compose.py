@@ -21,6 +21,7 @@ from ruamel.yaml import YAML
 from tidemark.embedded.jars.fetch import Jars
 from tidemark.embedded.java import Java
 from tidemark.embedded.services.spark_connect import server_options
+from tidemark.oplog.agent.settings import PASSWORDS, PIPELINE, VARIABLES
 from tidemark.settings import Settings
 
 pytestmark = pytest.mark.unit
@@ -237,7 +238,7 @@ def test_it_is_a_valid_compose_file(path):
 
 def test_every_service_is_there(compose):
     others = {"postgres", "kafka", "cassandra", "cassandra-init", "task-network"}
-    others |= {"spark-master", "spark-worker", "spark-connect"}
+    others |= {"spark-master", "spark-worker", "spark-connect", "oplog"}
     assert compose["services"].keys() == AIRFLOW | others
 
 
@@ -290,7 +291,7 @@ def test_volumes_are_declared_and_mounted_files_exist(compose):
 
 def test_airflow_and_spark_share_one_home(compose):
     using = {name for name, used in mounts(compose).items() if "tidemark-home" in used}
-    assert using == AIRFLOW | {"spark-worker", "spark-connect"}
+    assert using == AIRFLOW | {"spark-worker", "spark-connect", "oplog"}
     assert {compose["services"][name]["environment"]["TIDEMARK_HOME"] for name in using} == {
         "/var/lib/tidemark"
     }
@@ -324,6 +325,17 @@ def test_the_server_hides_what_the_embedded_one_hides(settings):
     same = {"spark.python.daemon.module", "spark.connect.session.manager.defaultSessionTimeout"}
     same |= {name for name in ours if "redaction" in name}
     assert {name: options[name] for name in same} == {name: ours[name] for name in same}
+
+
+def test_the_agent_reaches_what_airflow_reaches_and_nothing_is_open_without_a_token(compose):
+    agent, airflow = (compose["services"][name]["environment"] for name in ("oplog", "airflow-scheduler"))
+    for key in ("AIRFLOW_CONN_KAFKA_DEFAULT", "AIRFLOW_CONN_CASSANDRA_DEFAULT", "TIDEMARK_HOME"):
+        assert agent[key] == airflow[key]
+    assert all(FROM_ENV.fullmatch(agent[name]) for name in PASSWORDS)
+    assert set(agent) - {PIPELINE, *PASSWORDS, *VARIABLES.values()} == {
+        *("AIRFLOW_CONN_KAFKA_DEFAULT", "AIRFLOW_CONN_CASSANDRA_DEFAULT"),
+        *("TIDEMARK_HOME", "TIDEMARK_TRANSFORMS"),
+    }
 
 
 def test_ports_are_bound_to_loopback(compose):

@@ -10,7 +10,16 @@ from tests.support.fake_fetch import ANSWERS_17, GOOD
 from tidemark.embedded.jars import fetch as jars_module
 from tidemark.embedded.jars.lock_file import Jar
 from tidemark.embedded.processes import PidFile, stop
+from tidemark.embedded.services import oplog
 from tidemark.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def agents(monkeypatch: pytest.MonkeyPatch) -> list[oplog.LocalAgent]:
+    """The agents that pipeline files declare: those of a test, whatever the files of the checkout say."""
+    declared: list[oplog.LocalAgent] = []
+    monkeypatch.setattr(oplog, "local_agents", lambda settings: declared)
+    return declared
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from tidemark.embedded.java import Java
 from tidemark.embedded.lifecycle import all_records, down, service_of, up
 from tidemark.embedded.ports import free_port
 from tidemark.embedded.processes import PidFile, family
+from tidemark.embedded.services.oplog import LocalAgent
 from tidemark.embedded.services.service import Program, Service
 from tidemark.embedded.state import SparkMode, State
 from tidemark.embedded.status import is_healthy, service_status
@@ -43,8 +44,9 @@ class Toys:
             "airflow": free_port(),
             "spark": free_port(),
             "cluster": free_port(),
+            "oplog": free_port(),
         }
-        programs = ("kafka", "cassandra", "airflow-scheduler", "spark-connect", "spark-master")
+        programs = ("kafka", "cassandra", "airflow-scheduler", "spark-connect", "spark-master", "oplog-shop")
         self.scripts = dict.fromkeys(programs, LIVES)
         self.answers: dict[str, str | None] = {}
         self.prepared: list[str] = []
@@ -108,6 +110,26 @@ def test_up_starts_everything_but_a_cluster_and_says_where_it_is(settings, toys)
     assert set(pids(settings)) == {"kafka", "cassandra", "airflow-scheduler", "spark-connect"}
     assert running.addresses["kafka"] == f"somewhere:{toys.ports['kafka']}"
     assert running.state == State.read(settings)
+
+
+def test_agents_are_started_after_what_they_need_and_stopped_before_it(settings, toys, agents):
+    agents.append(LocalAgent("shop", toys.ports["oplog"]))
+    reports = []
+    up(settings, report=lambda name, phase: reports.append((name, phase)))
+    assert reports.index(("oplog", "setting up")) > max(
+        number for number, (name, phase) in enumerate(reports) if name != "oplog"
+    )
+    reports.clear()
+    down(settings, report=lambda name, phase: reports.append((name, phase)))
+    assert reports[:2] == [("oplog", "stopping"), ("oplog", "stopped")]
+
+
+def test_an_agent_is_not_started_without_what_it_needs(settings, toys, agents):
+    agents.append(LocalAgent("shop", toys.ports["oplog"]))
+    toys.scripts["kafka"], toys.answers["kafka"] = "exit 1", "no"
+    with pytest.raises(ServiceDied):
+        up(settings)
+    assert "oplog-shop" not in pids(settings)
 
 
 def test_up_again_does_nothing(settings, toys):

@@ -107,7 +107,7 @@ MAY_IMPORT = {
 CORE = set(MAY_IMPORT)
 MAY_IMPORT["app"] = LEAVES | CORE
 MAY_IMPORT["spark"] = LEAVES | CORE | {"app"}
-MAY_IMPORT["embedded"] = LEAVES | {"cassandra", "kafka"}
+MAY_IMPORT["embedded"] = LEAVES | {"cassandra", "kafka", "pipeline"}
 MAY_IMPORT["cli"] = LEAVES | CORE | {"app", "spark", "embedded"}
 
 PURE = {
@@ -135,6 +135,7 @@ PURE = {
     ),
     "operations": ("tidemark.operations", "tidemark.errors"),
     "work/model": ("tidemark.work.model", "tidemark.errors"),
+    "oplog/consumer": ("tidemark.oplog.consumer", "tidemark.faults", "tidemark.errors"),
 }
 DECLARATIONS = {"declaration.py"}
 """Modules that pydantic checks: they share their rules with pipeline files."""

@@ -17,6 +17,10 @@ LIBRARY = ROOT / "include" / "tidemark"
 THE_ROOT = "TidemarkError"
 
 SIGNALS = {
+    "AccessRefused": "the agent's router sends the answer that it holds",
+    "BadQuery": "the agent's router answers 400 with the reason",
+    "BodyRefused": "the agent's router sends the answer that it holds",
+    "SenderGone": "the agent's router has no client to answer any more",
     "BlockDamaged": "the reader of binding lists turns it into FileDamaged, with the file",
     "CannotEncode": "the statement that encodes rows turns it into RowRefused, with the table and the column",
     "DoesNotFit": "the scan turns it into ValueRefused, with the table and the column",
@@ -31,6 +35,11 @@ SIGNALS = {
     "NotEmpty": "the plan of a rewind turns it into NotPossible, with the writer",
     "OffsetGone": "the reader of a journal turns it into TailLost, with the entity",
     "ReadAgain": "the update loop reads the object again and decides once more",
+    "StreamEnd": "the task of a stream's request turns it into the end of the stream",
+    "ClientGone": "as StreamEnd: there is no client to tell it",
+    "ClientBehind": "as StreamEnd: its client is told to come back",
+    "StreamOver": "as StreamEnd: its client comes back",
+    "Unjudged": "the task of a stream's request reads the partition from the collection instead",
     "Stopped": "a shutdown is not an error of the entry that is being worked on, so it is a BaseException",
 }
 """Exceptions by which one module tells another something; what becomes of each before it reaches a caller."""

@@ -48,7 +48,7 @@ RUN_BY_AIRFLOW = sorted(
 COMMANDS = (
     *("--help", "status --help", "resume --help", "verify --help"),
     *(f"{group} --help" for group in ("pipelines", "log", "offsets", "gate", "dead-letters", "topics")),
-    *(f"{group} --help" for group in ("journal", "work", "services")),
+    *(f"{group} --help" for group in ("journal", "work", "oplog", "services")),
 )
 
 

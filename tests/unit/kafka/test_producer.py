@@ -14,7 +14,14 @@ from tidemark.kafka.errors import (
     ProducerFenced,
     UnknownTopic,
 )
-from tidemark.kafka.producer import Placed, RecordToSend, SharedProducer, TransactionalProducer, send_all
+from tidemark.kafka.producer import (
+    Placed,
+    PolledProducer,
+    RecordToSend,
+    SharedProducer,
+    TransactionalProducer,
+    send_all,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -161,3 +168,45 @@ def test_after_a_fatal_error_there_is_a_new_client(client, monkeypatch):
     monkeypatch.setattr(client, "acknowledges", 100)
     assert shared.send(RECORDS[0]) == Placed(0, 101)
     shared.close()
+
+
+# Many records for one event loop
+
+
+def test_a_polled_producer_tells_what_became_of_each_record(client, monkeypatch):
+    monkeypatch.setattr(client, "acknowledges", 1)
+    told = []
+    producer = PolledProducer(NOWHERE, "orders", lambda *said: told.append(said), most=10)
+    assert producer.send(2, b"a", b"1", "first")
+    assert producer.send(3, b"b", b"2", "second")
+    assert [one["partition"] for one in client.produced] == [2, 3]
+    assert told[0] == ("first", None)
+    assert (told[1][0], type(told[1][1])) == ("second", KafkaFailure)
+
+
+def test_a_polled_producer_retries_for_ever_and_doubles_nothing(client):
+    PolledProducer(NOWHERE, "orders", print, most=10)
+    assert (client.options["delivery.timeout.ms"], client.options["enable.idempotence"]) == (0, True)
+    assert (client.options["acks"], client.options["queue.buffering.max.messages"]) == ("all", 10)
+
+
+def test_a_polled_producer_whose_queue_is_full_takes_nothing(client, monkeypatch):
+    def fail(*_: Any, **__: Any) -> None:
+        raise BufferError
+
+    producer = PolledProducer(NOWHERE, "orders", print, most=10)
+    monkeypatch.setattr(client, "produce", fail)
+    assert not producer.send(0, b"a", b"1", None)
+
+
+def test_a_polled_producer_that_is_fenced_says_that_it_is_of_no_use(client, monkeypatch):
+    producer = PolledProducer(NOWHERE, "orders", print, most=10)
+    monkeypatch.setattr(client, "produce", failing(KafkaError(KafkaError._FATAL, "fenced", fatal=True)))
+    with pytest.raises(KafkaFailure) as failed:
+        producer.send(0, b"a", b"1", None)
+    assert failed.value.is_fatal
+
+
+def test_a_polled_producer_is_abandoned_with_what_it_has(client):
+    PolledProducer(NOWHERE, "orders", print, most=10).abandon()
+    assert "purge" in client.calls

@@ -46,7 +46,14 @@ pytestmark = pytest.mark.unit
 # control rows
 
 DETAILED = hand_over(
-    given_building(), 2, open_at(70), sides(), OPERATOR, force=True, details={"orders.r2": [4, 9]}
+    given_building(),
+    2,
+    open_at(70),
+    sides(),
+    OPERATOR,
+    force=True,
+    details={"orders.r2": [4, 9]},
+    soak=3_600_000_000,
 )
 
 
@@ -77,6 +84,15 @@ def test_a_rendition_of_an_earlier_version_was_never_trimmed():
     del body["trimmed"]
     found = output_from_rows(PIPELINE, WRITER, rows | {name: json.dumps(body)})
     assert found == given_output()
+
+
+def test_a_handover_of_an_earlier_version_has_no_time_to_return_of_its_own():
+    rows = dict(output_rows(given_output()))
+    (name,) = [name for name in rows if name.startswith("handover/")]
+    body = json.loads(rows[name])
+    del body["soak"]
+    found = output_from_rows(PIPELINE, WRITER, rows | {name: json.dumps(body)})
+    assert found.handovers[0].soak is None
 
 
 def test_readers_are_the_same_after_their_rows_were_read_back():

@@ -13,8 +13,8 @@ from tidemark.collection.model.envelopes.envelope import EnvelopeName
 from tidemark.collection.model.key_format import KeyFormat
 from tidemark.collection.model.schema import SYSTEM_COLUMNS, CollectionSchema
 from tidemark.delivery.transforms.skip import Skip, SkippedAs
+from tidemark.pipeline.files.refusals import explain
 from tidemark.pipeline.journal import Consistency
-from tidemark.pipeline.refusals import explain
 from tidemark.pipeline.transforms import Transforms, TransformsOfRows
 from tidemark.pipeline.writers import ConnectionType, NeededConnection
 from tidemark.writers.collection.kind import CollectionDeclaration

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from tests.support.pipeline_files import ARCHIVE, JOURNAL, check
 
 from tidemark.pipeline.expect import Condition, Expectation, RowChange, parse_conditions
-from tidemark.pipeline.refusals import explain
+from tidemark.pipeline.files.refusals import explain
 
 pytestmark = pytest.mark.unit
 

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from tidemark.pipeline import yaml as document
+from tidemark.pipeline.files import yaml as document
+from tidemark.pipeline.files.yaml import MOST_BYTES, MOST_VALUES
 from tidemark.pipeline.loader import PipelineRefused, find_pipeline, load_pipelines
-from tidemark.pipeline.yaml import MOST_BYTES, MOST_VALUES
 from tidemark.settings import Settings
 from tidemark.work.loader import load_journals
 

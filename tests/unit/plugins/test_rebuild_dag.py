@@ -1,6 +1,7 @@
 """How the tasks of a rebuild follow each other, and which runs of ``replicate`` look for changed settings."""
 
 import runpy
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +71,25 @@ def test_replicate_looks_for_changed_settings_only_where_a_writer_asks_for_it(ba
         assert dag.get_task("find_changed").upstream_task_ids == {"deliver"}
         assert dag.get_task("find_changed").trigger_rule == "all_done"
         assert dag.get_task("start_rebuild").upstream_task_ids == {"find_changed"}
+
+
+@pytest.mark.parametrize(
+    ("further", "found"),
+    [
+        ("", []),
+        ("on_change: report", []),
+        ("on_change: rebuild", ["find_changed", "start_rebuild"]),
+    ],
+)
+def test_follow_looks_for_changed_settings_after_its_rounds(bank, further, found):
+    bank.declare(further=further)
+    bank.declare_text(f"{(bank.pipelines / 'bank.yaml').read_text()}follow: {{every: 1s, for: 10m}}\n")
+    dag = dag_of("follow")
+    named = [task.task_id for task in dag.tasks if task.task_id in ("find_changed", "start_rebuild")]
+    assert sorted(named) == found
+    assert dag.get_task("follow").about_changes == tuple(found[:1])
+    for task_id in found:
+        assert dag.get_task(task_id).retries * dag.get_task(task_id).retry_delay <= timedelta(seconds=5)
+    if found:
+        assert dag.get_task("find_changed").upstream_task_ids == {"follow"}
+        assert dag.get_task("find_changed").trigger_rule == "all_done"

@@ -2,9 +2,11 @@
 
 import pytest
 from tests.support.faults import Killed
+from tests.support.log_samples import compact
 from tests.support.memory_collection import TOPIC
 from tests.support.oplog_world import OplogWorld
 
+from tidemark.delivery.compacted_history import HistoryCompacted
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.writers.collection import writer as module
 
@@ -206,3 +208,24 @@ def test_nothing_is_read_where_there_are_no_corrections(world):
 def test_the_topics_id_is_that_of_the_binding(world):
     binding = world.publish_records("x")
     assert binding.topic_ids[TOPIC] == world.topic_id
+
+
+# A compacted log
+
+
+def test_a_collection_may_begin_with_what_policy_oplog_left(world):
+    world.publish_records("x y x~@0 y~@2")
+    world.publish_records("x~@0 y@3 z@0")
+    compact(world.control, world.log.folder, 4, keep=lambda id_: id_ in (0, 3), policy="oplog")
+    world.deliver(world.started())
+    assert world.objects() == {"x": "insert", "y": "delete", "z": "insert"}
+    assert world.found.rendition(1).since == 2_000
+
+
+@pytest.mark.parametrize("policy", ["latest", "progress"])
+def test_a_log_that_was_compacted_otherwise_is_refused(world, policy):
+    world.publish_records("x y x~@0")
+    world.publish_records("x")
+    compact(world.control, world.log.folder, 3, keep=lambda id_: id_ != 0, policy=policy)
+    with pytest.raises(HistoryCompacted, match=rf"another policy than `oplog` \({policy}\)"):
+        world.deliver(world.started())

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tidemark.cassandra.bulk.writer import IN_FLIGHT, IN_FLIGHT_BESIDE
 from tidemark.connections import CassandraConnection, Connections, KafkaConnection
 from tidemark.outputs.model.rendition import Rendition, RenditionState, Signature
 from tidemark.outputs.settings import settings_of
@@ -90,6 +91,17 @@ def test_a_writer_that_was_never_registered_is_built_from_the_file(writer, place
     built = build_declared(pipeline, CONNECTIONS, writer["name"])
     assert (built.number, built.rendition, built.consumer) == (1, None, writer["name"])
     assert built.declared == pipeline.writers[0]
+
+
+@pytest.mark.parametrize("writer", [JOURNAL, ACCOUNTS], ids=["journal", "collection"])
+def test_a_rendition_that_is_being_built_delays_deliveries_to_the_active_one_less(writer):
+    pipeline = given_pipeline(writer)
+    rendition = given_rendition(pipeline)
+    building, active = (
+        build_rendition(pipeline, CONNECTIONS, writer["name"], replace(rendition, state=state)).writer
+        for state in (RenditionState.BUILDING, RenditionState.ACTIVE)
+    )
+    assert (building.in_flight, active.in_flight) == (IN_FLIGHT_BESIDE, IN_FLIGHT)
 
 
 def test_a_rendition_keeps_its_settings_when_the_file_changes():

@@ -5,12 +5,13 @@ retired. A retired one has its times forgotten, its consumer ended and its place
 interrupted retirement is continued by the same command.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from tidemark.app.renditions.opened import WriterRenditions
 from tidemark.app.renditions.plan import RenditionAction, RenditionPlan
 from tidemark.app.renditions.removal import ConsumerAndPlace
+from tidemark.delivery.renditions.selection import soak_until
 from tidemark.errors import TidemarkError
 from tidemark.outputs.errors import StillActive, TransitionRefused
 from tidemark.outputs.model.output import Output
@@ -141,4 +142,58 @@ class Retiring:
             forget_times_of(of.readers.load(), output, self.number, of.clock())
         except TidemarkError as needed:
             return needed
+        return None
+
+
+def left_for_good(of: WriterRenditions) -> list[int]:
+    """The renditions that readers have left, and whose time to return to them is over, oldest first."""
+    output, declared, now = of.output, of.declared, of.clock()
+    ends = {one.number: soak_until(output, one.number, declared) for one in output.renditions}
+    return [number for number, until in ends.items() if until is not None and until <= now]
+
+
+@dataclass(frozen=True)
+class RetiringLeft:
+    """Retires the rendition that a handover replaced, with every other one that is left for good.
+
+    Rebuilds may overtake each other: each handover then leaves a rendition behind whose time to return to it
+    ends later than the next handover.
+
+    Attributes:
+        renditions: The renditions of the writer.
+        number: The rendition that readers used before the handover; its time is over.
+        options: What of their places is dropped that otherwise stays.
+    """
+
+    renditions: WriterRenditions
+    number: int
+    options: Collection[DropOption] = field(default=frozenset())
+
+    @property
+    def numbers(self) -> list[int]:
+        """All of them, oldest first."""
+        return sorted({self.number, *left_for_good(self.renditions)})
+
+    def carry_out(self, signed: Signature, show: Callable[[str], object]) -> dict[int, str]:
+        """Retire them; returns their states. One that cannot be retired keeps no other: its error is raised
+        at the end, first of all one that a retry may not meet. ``show`` gets the lines of the plans."""
+        numbers = self.numbers
+        failures = [error for number in numbers if (error := self._retire(number, signed, show))]
+        if failures:
+            raise next((one for one in failures if not one.needs_person), failures[0])
+        output = self.renditions.output
+        return {number: output.rendition(number).state.value for number in numbers}
+
+    def _retire(self, number: int, signed: Signature, show: Callable[[str], object]) -> TidemarkError | None:
+        """Retire one of them; returns why that is not possible."""
+        one = Retiring(self.renditions, number, self.options)
+        plan = one.plan()
+        for line in (plan.head, *plan.lines):
+            show(line)
+        try:
+            plan.require_possible()  # before readers lose times for a place that has to stay
+            one.carry_out(signed)
+        except TidemarkError as error:
+            show(str(error))
+            return error
         return None

@@ -4,30 +4,47 @@ A rendition is compared again directly before a handover, under the leases of bo
 evidence still holds: between a verification and the answer of the operator who read it, deliveries go on. So
 what is handed over is what was compared, whatever happened in between, and a difference that appeared
 meanwhile refuses the handover. Deliveries to both renditions wait as long as that takes.
+
+Under these leases a handover also comes to its end, however fast messages arrive and readers advance the
+frontier: the rendition that enters gets the next binding before the other one does. A forced handover and a
+rollback take the leases only where they need that.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from datetime import timedelta
+from functools import partial
+from typing import Any, Protocol
+from uuid import uuid4
 
-from tidemark.app.rendition_verification import HeldRenditions, renditions_held
+from tidemark.app.rendition_verification import HeldRenditions, both_held, renditions_held
+from tidemark.app.renditions.held_delivery import HandoverTools, HeldDelivery
 from tidemark.app.renditions.neighbours import place_of
 from tidemark.app.renditions.opened import UNFINISHED, WriterRenditions
 from tidemark.app.renditions.plan import RenditionAction, RenditionPlan
+from tidemark.clock import SECOND
+from tidemark.consensus.lease_wait import attempts
 from tidemark.errors import TidemarkError, with_fields
 from tidemark.kafka.consumer import READ_COMMITTED
 from tidemark.kafka.offsets import looking_at_topics
 from tidemark.outputs.errors import DifferencesUnexplained, TransitionRefused
-from tidemark.outputs.model.evidence import VerificationMode
-from tidemark.outputs.model.handover import AlreadyActive, GateNotOpen, NothingReadable, refuse_unreadable
+from tidemark.outputs.model.evidence import VerificationEvidence, VerificationMode
+from tidemark.outputs.model.handover import (
+    AlreadyActive,
+    GateNotOpen,
+    HandoverOutOfRange,
+    NothingReadable,
+    refuse_unreadable,
+)
 from tidemark.outputs.model.output import Handover, Output
 from tidemark.outputs.model.rendition import Rendition, RenditionState, Signature
 from tidemark.outputs.state import handover
-from tidemark.verification.renditions.comparison import Engine
 from tidemark.writers.kafka.kind import KafkaDeclaration
 
 NEXT_OFFSETS = "next_offsets"
 """The key of ``Handover.details`` with the next offsets of a kafka writer's topics, by rendition."""
+PATIENCE = 60.0
+"""Seconds to wait, with both leases, until a binding is published at which readers wait already."""
 _CATCHES_UP = "it gets first what the active rendition has and it lacks"
 
 
@@ -61,12 +78,16 @@ class HandingOver:
         number: The rendition that readers will use.
         force: Hand over without evidence; every other condition holds.
         mode: How it is compared; None: as its evidence says, else ``default_mode``.
+        soak: How long the other one is delivered to afterwards; None: as long as the file says.
+        patience: Seconds, see ``PATIENCE``.
     """
 
     renditions: WriterRenditions
     number: int
     force: bool = False
     mode: VerificationMode | None = None
+    soak: timedelta | None = None
+    patience: float = PATIENCE
 
     def plan(self) -> RenditionPlan:
         """From when on readers would take which rendition, and on what grounds. Read-only."""
@@ -77,7 +98,7 @@ class HandingOver:
             lines += [_CATCHES_UP]
         lines += [self._grounds(output, candidate)]
         lines += [
-            f"rendition {active.number} is delivered to for another {of.declared.soak} (`soak`), so that "
+            f"rendition {active.number} is delivered to for another {self._soak} (`soak`), so that "
             f"readers can return to it: tidemark renditions rollback {of.pipeline} {of.writer}"
         ]
         details = {"h": output.frontier, "active": active.number, "forced": self.force}
@@ -100,21 +121,35 @@ class HandingOver:
         handovers = self.renditions.output.handovers
         return handovers[handovers.index(done) - 1].rendition
 
-    def carry_out(self, signed: Signature, *, session: Engine | None = None) -> Handover:
-        """Hand over; repeating it returns the handover, whether readers still use the rendition or not."""
+    def carry_out(self, signed: Signature, tools: HandoverTools | None = None) -> Handover:
+        """Hand over; repeating it returns the handover, whether readers still use the rendition or not.
+
+        ``tools`` say where the work is done; None: in this process.
+        """
         of, output = self.renditions, self.renditions.output
         if (done := self.found()) is not None:
             return done
         if (refused := self._refusal(output, output.rendition(self.number))) is not None:
             raise refused
+        tools = tools or HandoverTools()
         if self.force:
-            return self._commit(signed)
+            commit = partial(self._commit, signed, None)
+            return _committed_in_range(of, self.number, commit, tools, self.patience)
         with renditions_held(of.opened, of.writer, self.number, clock=of.clock) as held:
+            delivery = HeldDelivery(held, tools)
+            delivery.level()
             if not self.is_proven():
-                self._prove(held, session)
-            return self._commit(signed)
+                self._prove(held, tools)
+            proof = of.output.rendition(self.number).evidence
+            offsets = next_offsets(of, self.number)  # while both have the same messages
+            return _committed_ahead(delivery, lambda: self._commit(signed, proof, offsets), self.patience)
 
-    def _commit(self, signed: Signature) -> Handover:
+    def _commit(
+        self,
+        signed: Signature,
+        proof: VerificationEvidence | None = None,
+        offsets: Mapping[str, Any] | None = None,
+    ) -> Handover:
         of = self.renditions
         return handover.hand_over(
             of.store,
@@ -123,8 +158,14 @@ class HandingOver:
             # The soak begins here: what was delivered and compared before may have taken hours.
             replace(signed, at=of.clock()) if signed.is_complete else signed,
             force=self.force,
-            details=lambda: next_offsets(of, self.number),
+            proof=proof,
+            details=lambda: next_offsets(of, self.number) if offsets is None else offsets,
+            soak=None if self.soak is None else int(self.soak.total_seconds() * SECOND),
         )
+
+    @property
+    def _soak(self) -> timedelta:
+        return self.renditions.declared.soak if self.soak is None else self.soak
 
     def is_proven(self) -> bool:
         """Whether its evidence still holds: nothing has moved since."""
@@ -138,9 +179,9 @@ class HandingOver:
         now = [consumers.state(number).side(number) for number in numbers]
         return not candidate.evidence.changes(*now)
 
-    def _prove(self, held: HeldRenditions, session: Engine | None) -> None:
+    def _prove(self, held: HeldRenditions, tools: HandoverTools) -> None:
         of, mode = self.renditions, self._mode(self.renditions.output.rendition(self.number))
-        report = held.verify(mode, session=session)
+        report = held.verify(mode, session=tools.session)
         if not report.is_clean:
             counts = report.differences, report.explained
             raise DifferencesUnexplained(of.pipeline, of.writer, self.number, *counts)
@@ -179,10 +220,12 @@ class RollingBack:
     Attributes:
         renditions: The renditions of the writer.
         number: The rendition; None: the one that was active before the present one.
+        patience: Seconds, see ``PATIENCE``.
     """
 
     renditions: WriterRenditions
     number: int | None = None
+    patience: float = PATIENCE
 
     def plan(self) -> RenditionPlan:
         """From when on readers would take which rendition again. Read-only."""
@@ -203,8 +246,8 @@ class RollingBack:
         first."""
         return _is_behind(self.renditions, self._target(self.renditions.output))
 
-    def carry_out(self, signed: Signature) -> Handover:
-        """Return to it; repeating it with the same signature returns the handover."""
+    def carry_out(self, signed: Signature, tools: HandoverTools | None = None) -> Handover:
+        """Return to it; repeating it with the same signature returns the handover. See ``HandingOver``."""
         of, output = self.renditions, self.renditions.output
         done = (one for one in output.handovers if one.signed == signed)
         if (found := next((one for one in done if self.number in (None, one.rendition)), None)) is not None:
@@ -212,9 +255,17 @@ class RollingBack:
         number = self._target(output)
         if (refused := self._refusal(output, output.rendition(number))) is not None:
             raise refused
-        return handover.roll_back(
-            of.store, of.progress, number, signed, details=lambda: next_offsets(of, number)
-        )
+
+        def commit(offsets: Mapping[str, Any] | None = None) -> Handover:
+            return handover.roll_back(
+                of.store,
+                of.progress,
+                number,
+                signed,
+                details=lambda: next_offsets(of, number) if offsets is None else offsets,
+            )
+
+        return _committed_in_range(of, number, commit, tools or HandoverTools(), self.patience)
 
     def _target(self, output: Output) -> int:
         """The given rendition, else the one before the active one in the handovers."""
@@ -234,6 +285,52 @@ class RollingBack:
             wanted, state = RenditionState.ACTIVE, candidate.state
             return TransitionRefused(output.pipeline, output.writer, candidate.number, state, wanted)
         return _usual_refusal(self.renditions, candidate.number)
+
+
+class CommitHandover(Protocol):
+    """Commits a handover; raises ``HandoverOutOfRange``."""
+
+    def __call__(self, offsets: Mapping[str, Any] | None = None) -> Handover:
+        """``offsets`` are its details where they are known; None: they are read."""
+
+
+def _committed_in_range(
+    of: WriterRenditions, number: int, commit: CommitHandover, tools: HandoverTools, patience: float
+) -> Handover:
+    """Commit a handover that compares nothing: at once where that is possible, else under both leases.
+
+    An operator who returns from a rendition must not wait for a long delivery to it.
+    """
+    try:
+        return commit()
+    except HandoverOutOfRange as refused:
+        if refused.h < refused.since:
+            raise
+    with both_held(
+        of.opened, of.writer, number, holder=f"handover {uuid4().hex[:8]}", clock=of.clock
+    ) as held:
+        delivery = HeldDelivery(held, tools)
+        delivery.level()
+        offsets = next_offsets(of, number)  # while both have the same messages
+        return _committed_ahead(delivery, lambda: commit(offsets), patience)
+
+
+def _committed_ahead(delivery: HeldDelivery, commit: Callable[[], Handover], patience: float) -> Handover:
+    """Commit a handover under both leases; the rendition gets more of the log where readers may ask for more
+    than it has, and a binding that is not published yet is waited for."""
+    for is_last in attempts(patience):
+        while True:
+            try:
+                return commit()
+            except HandoverOutOfRange as refused:
+                if refused.h < refused.since or delivery.is_behind:
+                    raise
+                if delivery.go_ahead():
+                    continue
+                if is_last:
+                    raise
+                break
+    raise AssertionError("never reached")
 
 
 def next_offsets(renditions: WriterRenditions, number: int) -> Mapping[str, Any]:

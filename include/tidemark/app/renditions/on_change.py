@@ -6,12 +6,16 @@ each would otherwise rebuild what the other has just built.
 
 from dataclasses import dataclass
 
+import structlog
+
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.app.renditions.opened import WriterRenditions
 from tidemark.delivery.renditions.declared import code_now
 from tidemark.outputs.model.rendition import settings_digest
 from tidemark.outputs.settings import SettingChange
 from tidemark.pipeline.writers import OnChange
+
+events = structlog.get_logger()
 
 LONGEST_REASON = 500
 """Characters. The form of ``rebuild`` takes no longer reason."""
@@ -48,6 +52,16 @@ def changed_writers(opened: OpenPipeline) -> list[ChangedWriter]:
         if (changed := _changed(WriterRenditions(opened, declared.name))) is not None:
             found.append(changed)
     return found
+
+
+def names_changed(opened: OpenPipeline) -> list[str] | None:
+    """The names of these writers, for the summary of a run that has done its own work; None where they cannot
+    be told now. The error is logged, and met again by the task that starts the rebuilds."""
+    try:
+        return [one.writer for one in changed_writers(opened)]
+    except Exception as error:
+        events.warning("cannot tell which writers changed", pipeline=opened.pipeline.name, error=str(error))
+        return None
 
 
 def _changed(of: WriterRenditions) -> ChangedWriter | None:

@@ -34,6 +34,11 @@ from tidemark.cassandra.bulk.replicas import Replicas, ReplicaSets
 MOST_ROWS = 65_535
 """The protocol counts a batch's statements in 16 bits."""
 
+IN_FLIGHT = 16
+"""Batches that wait for their answer at the same time."""
+IN_FLIGHT_BESIDE = 4
+"""The same for work that nothing waits for: every batch in a node's queue delays the requests of others."""
+
 _RETRIES = Retries()
 _short = Struct(">H").pack
 
@@ -122,7 +127,7 @@ class BulkWriter:
         session: Session,
         consistency: int,
         *,
-        in_flight: int = 16,
+        in_flight: int = IN_FLIGHT,
         rows: int = 100,
         wire_bytes: int = 30_000,
         check: Callable[[], None] | None = None,

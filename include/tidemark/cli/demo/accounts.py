@@ -15,7 +15,7 @@ from typing import Any, cast
 from tidemark.app.expectations import pipeline_suite
 from tidemark.app.follow.rounds import Rounds
 from tidemark.app.open_pipeline import OpenPipeline
-from tidemark.cli.demo.airflow import FINISHED, SECONDS, DemoFailed, task_failures, task_state, wait
+from tidemark.cli.demo.airflow import DemoFailed, run_until
 from tidemark.client.collection.collection import Collection
 from tidemark.connections import Connections
 from tidemark.delivery.transforms.skip import Skip, SkippedAs
@@ -72,11 +72,11 @@ def account_lines(
     if outputs.load() is None:
         _deliver_here(first_version(pipeline), connections)
     else:
-        _run(api, REPLICATE_DAG, "check_writers", {})
+        run_until(api, REPLICATE_DAG, "check_writers", {})
     if len(outputs.require().handovers) == 1:
         reason = "closed accounts stayed as they last were"
         conf = {"writer": WRITER, "reason": reason, "dry_run": False, "approve": "automatic"}
-        _run(api, REBUILD_DAG, "hand_over", conf)
+        run_until(api, REBUILD_DAG, "hand_over", conf)
     output = outputs.require()
     lines = [f"\nCollection {PIPELINE}: {sent} documents of {ACCOUNTS} accounts."]
     return [*lines, *_shown(output, output.handovers[-1], look_up)]
@@ -114,22 +114,6 @@ def _deliver_here(pipeline: Pipeline, connections: Connections) -> None:
 
 def _no_engine() -> Any:
     raise DemoFailed(f"{PIPELINE}: a few documents are not delivered by Spark. See: make status")
-
-
-def _run(api: AirflowApi, dag_id: str, until: str, conf: dict[str, Any]) -> None:
-    """Run a DAG until one of its tasks has succeeded."""
-    if api.is_paused(dag_id):
-        api.unpause(dag_id)
-    run_id = api.trigger(dag_id, conf)
-
-    def has_ended() -> bool:
-        return task_state(api, dag_id, run_id, until) == "success" or (
-            api.run(dag_id, run_id)["state"] in FINISHED
-        )
-
-    wait(has_ended, SECONDS, f"{run_id} has not come to {until}")
-    if task_state(api, dag_id, run_id, until) != "success":
-        raise DemoFailed("\n".join(task_failures(api, dag_id, run_id)) or f"{run_id} did not {until}")
 
 
 def _shown(output: Output, handover: Handover, look_up: Lookup) -> Iterator[str]:

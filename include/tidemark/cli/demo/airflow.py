@@ -60,6 +60,23 @@ def show_expiry(api: AirflowApi, replicate: Callable[[], object], show: Callable
     show("  .venv/bin/tidemark journal expired orders   expired orders that are still there: none now")
 
 
+def run_until(api: AirflowApi, dag_id: str, until: str, conf: dict[str, Any]) -> str:
+    """Run a DAG until one of its tasks has succeeded; returns the run's id. Raises ``DemoFailed``."""
+    if api.is_paused(dag_id):
+        api.unpause(dag_id)
+    run_id = api.trigger(dag_id, conf)
+
+    def has_ended() -> bool:
+        return task_state(api, dag_id, run_id, until) == "success" or (
+            api.run(dag_id, run_id)["state"] in FINISHED
+        )
+
+    wait(has_ended, SECONDS, f"{run_id} has not come to {until}")
+    if task_state(api, dag_id, run_id, until) != "success":
+        raise DemoFailed("\n".join(task_failures(api, dag_id, run_id)) or f"{run_id} did not {until}")
+    return run_id
+
+
 def task_state(api: AirflowApi, dag_id: str, run_id: str, task_id: str) -> str | None:
     """The state of a task of a run; None where it has none yet."""
     return next((task.state for task in api.tasks(dag_id, run_id) if task.task_id == task_id), None)

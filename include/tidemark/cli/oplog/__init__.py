@@ -1,1 +1,1 @@
-"""``tidemark oplog``: what operators and producers do with a pipeline's operations."""
+"""``tidemark oplog``: its commands, and what their arguments mean."""

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -45,13 +44,3 @@ def parse_json(text: str, name: str) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise typer.BadParameter(f"is not JSON: {error}", param_hint=name) from None
-
-
-def parse_wait(text: str | None, name: str) -> timedelta | None:
-    """A length of time such as ``10m``; ``name`` is the parameter in the error (exit code 2)."""
-    from tidemark.pipeline.quantities import parse_duration
-
-    try:
-        return None if text is None else parse_duration(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint=name) from None

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
-from tidemark.cli.options import By, Json, Reason, print_json
+from tidemark.cli.options import By, Json, Reason, parse_wait, print_json
 from tidemark.cli.plans import PlanOptions, plan_options
-from tidemark.cli.work.arguments import claim_ticket, open_journal, parse_json, parse_key, parse_wait
+from tidemark.cli.work.arguments import claim_ticket, open_journal, parse_json, parse_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -90,14 +90,17 @@ class CollectionReader:
             if there.num_rows:
                 yield there.drop_columns([GONE])
 
-    def stored(self, at: int, parts: Iterable[Part] | None = None) -> Iterator[CollectionRow]:
-        """The rows of all keys as of a time, as they were written: for digests and comparisons."""
+    def stored(
+        self, at: int, parts: Iterable[Part] | None = None, *, with_gone: bool = False
+    ) -> Iterator[CollectionRow]:
+        """The rows of all keys as of a time, as they were written: for digests and comparisons. Rows that say
+        that a key is gone only ``with_gone``."""
         stored = StoredRows(self._place)
         ranges = whole_ring(self._tables.session) if parts is None else parts
         for rows in scan_rows(self._tables, whole_rows(self._place), newest_up_to(at), ranges):
             for cells in rows:
                 row = stored.decode(cells)
-                if not row.gone:
+                if with_gone or not row.gone:
                     yield row
 
     def _prepare(self) -> PreparedStatement:

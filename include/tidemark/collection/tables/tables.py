@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from tidemark.cassandra.bulk.writer import BulkStatement, BulkWriter
+from tidemark.cassandra.bulk.writer import IN_FLIGHT, BulkStatement, BulkWriter
 from tidemark.cassandra.driver import ConsistencyLevel, Session
 from tidemark.collection.model.row import CollectionRow
 from tidemark.collection.tables import statements
@@ -34,9 +34,9 @@ class CollectionTables:
             opened[key] = cls(session, place)
         return opened[key]
 
-    def bulk(self, check: Callable[[], None] | None = None) -> BulkWriter:
+    def bulk(self, check: Callable[[], None] | None = None, in_flight: int = IN_FLIGHT) -> BulkWriter:
         """A bulk writer for the ``add_`` methods; it calls ``check`` before every batch of writes."""
-        return BulkWriter(self.session, self.consistency, check=check)
+        return BulkWriter(self.session, self.consistency, check=check, in_flight=in_flight)
 
     def add_rows(self, bulk: BulkWriter, rows: Iterable[bytes]) -> None:
         """Adds rows as ``row_cells`` encodes them."""

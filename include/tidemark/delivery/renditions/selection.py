@@ -1,8 +1,8 @@
 """Which renditions of a writer are delivered to, and in which order: the active one first.
 
-A rendition is delivered to while it is active, building or verified, and for the writer's ``soak`` after it
-was superseded, so that readers can return to it. A frozen one gets nothing, unless it is active: its gate
-then says why. Nothing here builds a writer or takes a lease.
+A rendition is delivered to while it is active, building or verified, and for a time after it was superseded,
+so that readers can return to it: the ``soak`` of the handover, else of the writer in the file. A frozen one
+gets nothing, unless it is active: its gate then says why. Nothing here builds a writer or takes a lease.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from tidemark.delivery.renditions.output import FIRST
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.outputs.model.consumer_name import consumer_name, split_consumer
-from tidemark.outputs.model.output import Output
+from tidemark.outputs.model.output import Handover, Output
 from tidemark.outputs.model.rendition import Rendition, RenditionState
 from tidemark.outputs.state.output_store import OutputStore
 from tidemark.pipeline.writers import WriterDeclaration
@@ -52,21 +52,21 @@ class ConsumerChoice:
         return self.rendition is not None and self.rendition.state is RenditionState.BUILDING
 
 
-def superseded_at(output: Output, number: int) -> int | None:
-    """When (µs, wall clock) readers left a rendition for another one; None where they use it, or never
-    did."""
+def superseded_by(output: Output, number: int) -> Handover | None:
+    """The handover by which readers left a rendition last; None where they use it, or never did."""
     used = [place for place, one in enumerate(output.handovers) if one.rendition == number]
     if not used or used[-1] + 1 == len(output.handovers):
         return None
-    return output.handovers[used[-1] + 1].signed.at
+    return output.handovers[used[-1] + 1]
 
 
 def soak_until(output: Output, number: int, declared: WriterDeclaration) -> int | None:
     """Until when (µs, wall clock) a superseded rendition is still delivered to; None for others."""
-    left = superseded_at(output, number)
+    left = superseded_by(output, number)
     if left is None or output.rendition(number).state is not RenditionState.SUPERSEDED:
         return None
-    return left + int(declared.soak.total_seconds() * SECOND)
+    soak = int(declared.soak.total_seconds() * SECOND) if left.soak is None else left.soak
+    return left.signed.at + soak
 
 
 def renditions_delivered(output: Output, declared: WriterDeclaration, now: int) -> list[Rendition]:

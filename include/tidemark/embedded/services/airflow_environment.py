@@ -88,6 +88,7 @@ def _places(settings: Settings) -> dict[str, str]:
         "TIDEMARK_CASSANDRA_PORT": str(settings.cassandra_port),
         "TIDEMARK_AIRFLOW_PORT": str(settings.airflow_port),
         "TIDEMARK_SPARK_PORT": str(settings.spark_port),
+        "TIDEMARK_OPLOG_PORT": str(settings.oplog_port),
     }
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from tidemark.embedded.ports import LOOPBACK
 from tidemark.settings import Settings
 
-SERVICES = ("kafka", "cassandra", "airflow", "spark", "cluster")
-"""All services, in the order of output. Of the last two, Spark's mode decides which one is used, if any."""
+SERVICES = ("kafka", "cassandra", "airflow", "spark", "cluster", "oplog")
+"""All services, in the order of output. Spark's mode decides whether ``spark`` or ``cluster`` is used, if
+any; ``oplog`` is used where a pipeline file declares an agent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,7 @@ def hand_over(
     *,
     force: bool = False,
     details: Mapping[str, Any] | None = None,
+    soak: int | None = None,
 ) -> Output:
     """Make a rendition the active one from the frontier on.
 
@@ -161,6 +162,7 @@ def hand_over(
         signed: Who hands over, and why. Repeating a step with the same signature changes nothing.
         force: Hand over without valid evidence. No other condition can be forced.
         details: See ``Handover.details``.
+        soak: See ``Handover.soak``.
     """
     if _is_done(output, number, signed):
         return output
@@ -168,9 +170,8 @@ def hand_over(
     if not force:
         _refuse_unproven(output, candidate, now)
     evidence = None if force else candidate.evidence
-    return _switched(
-        output, Handover(output.frontier, number, signed, evidence, force, details or {}), consumer
-    )
+    made = Handover(output.frontier, number, signed, evidence, force, details or {}, soak)
+    return _switched(output, made, consumer)
 
 
 def roll_back(

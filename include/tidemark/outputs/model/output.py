@@ -27,6 +27,8 @@ class Handover:
             return to an earlier rendition.
         is_forced: Whether an operator forced it without evidence.
         details: What clients of kinds without times need at the switch: the next offsets of both topics.
+        soak: How long (µs) the rendition that readers leave is still delivered to; None: as long as the
+            pipeline's file says.
     """
 
     h: int
@@ -35,19 +37,21 @@ class Handover:
     evidence: VerificationEvidence | None = None
     is_forced: bool = False
     details: Mapping[str, Any] = field(default_factory=dict)
+    soak: int | None = None
 
     def to_row(self) -> dict[str, Any]:
         """The control row."""
         evidence = self.evidence.to_row() if self.evidence else None
         row = {"h": self.h, "rendition": self.rendition, "signed": asdict(self.signed), "evidence": evidence}
-        return row | {"forced": self.is_forced, "details": dict(self.details)}
+        return row | {"forced": self.is_forced, "details": dict(self.details), "soak": self.soak}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
         """From a control row."""
         evidence = VerificationEvidence.from_row(row["evidence"]) if row["evidence"] else None
         signed = Signature(**row["signed"])
-        return cls(row["h"], row["rendition"], signed, evidence, row["forced"], row["details"])
+        forced, details = row["forced"], row["details"]
+        return cls(row["h"], row["rendition"], signed, evidence, forced, details, row.get("soak"))
 
 
 class ActiveInterval(NamedTuple):

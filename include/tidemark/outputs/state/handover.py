@@ -6,16 +6,20 @@ another process changes the output in between, all is read again.
 
 The rendition that enters must have finished a time that no reader could read yet. Where both renditions have
 finished everything and nothing is bound, there is none: then a microsecond is let pass, by a step of the
-bindings' ``upper``, instead of waiting for messages.
+bindings' ``upper``, instead of waiting for messages. Where something is bound, the caller has to deliver it
+to the entering rendition alone: the frontier follows the leaving one, and waits at a binding that it lacks.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tidemark.consensus.update import ReadAgain
 from tidemark.faults import FaultPoint, reach
 from tidemark.outputs.model import handover
+from tidemark.outputs.model.evidence import VerificationEvidence
 from tidemark.outputs.model.handover import HandoverOutOfRange
+from tidemark.outputs.model.lifecycle import mark_verified
 from tidemark.outputs.model.output import Handover, Output
 from tidemark.outputs.model.rendition import Signature
 from tidemark.outputs.state.output_store import OutputStore
@@ -32,19 +36,38 @@ def hand_over(
     signed: Signature,
     *,
     force: bool = False,
+    proof: VerificationEvidence | None = None,
     details: Details = dict,
+    soak: int | None = None,
 ) -> Handover:
     """Make a verified rendition the active one; returns the handover.
 
     Where it is active already, the handover that made it so is returned: its signature tells whose it was.
-    ``force`` hands over without valid evidence.
+
+    Args:
+        store: The writer's output.
+        progress: How far its renditions have come.
+        number: The rendition that readers will use.
+        signed: Who hands over, and why.
+        force: Hand over without valid evidence.
+        proof: The evidence of a comparison since which the caller holds the leases of both. The rendition may
+            be ahead of it, because the caller has delivered to it alone. It counts also where a process that
+            found the rendition ahead has withdrawn it.
+        details: Reads ``Handover.details``.
+        soak: See ``Handover.soak``.
     """
 
     def decide(output: Output) -> Output:
         active = output.active.number
         standing, state = progress.standing(number)
-        sides = state.side(number), progress.consumers.state(active).side(active)
-        return handover.hand_over(output, number, standing, sides, signed, force=force, details=details())
+        side = state.side(number)
+        if proof is not None:
+            output = mark_verified(output, number, proof)
+            side = replace(side, position=proof.candidate.position)
+        sides = side, progress.consumers.state(active).side(active)
+        return handover.hand_over(
+            output, number, standing, sides, signed, force=force, details=details(), soak=soak
+        )
 
     return _committed(store, progress, number, signed, decide)
 

@@ -76,7 +76,10 @@ class Progress:
         return ConsumerStanding(self._upper(bindings_upper, state.reached), state.is_gate_open), state
 
     def upper_beyond(self, number: int, frontier: int) -> int:
-        """As ``upper``; ``frontier`` where it is not beyond that.
+        """As ``upper``; ``frontier`` where it is not beyond that, or by nothing that readers miss.
+
+        A handover lets a microsecond pass in which nothing is bound, and needs it: a reader that took it
+        would only make it let another one pass, and many readers would do so again and again.
 
         One read where nothing was bound since, three where the rendition stands still, however far behind.
         """
@@ -86,6 +89,8 @@ class Progress:
         reached = self.consumers.reached(number)
         # A frontier that was advanced before is the time of the oldest unfinished binding.
         waiting = self.control.binding_at(frontier)
+        if waiting is None and bindings_upper == frontier + 1:
+            return frontier
         if waiting is not None and waiting.end > reached:
             return frontier
         return self._upper(bindings_upper, reached)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from tidemark.collection.model.envelopes.registry import ENVELOPES
 from tidemark.delivery.binding_steps import error_text
 from tidemark.delivery.published_log import PublishedLog, read_messages
 from tidemark.delivery.state.positions import Positions, refuse_other_shape
@@ -29,6 +30,9 @@ from tidemark.writers.collection.writer import CollectionWriter
 
 FORGOTTEN = "bindings that are not readable any more"
 NO_DIGESTS = "bindings without committed digests"
+EARLIER_MISSING = (
+    "bindings with corrections, of which earlier rows are missing: compared once those are there"
+)
 TOO_MANY = "bindings with too many messages for a sample: --all compares them too"
 NEVER_READ = -1
 MOST_MESSAGES = 100_000
@@ -57,6 +61,11 @@ class ThreeDigests:
     committed: TimeDigests
     stored: TimeDigests
     computed: TimeDigests | None
+
+    @property
+    def is_only_computed_otherwise(self) -> bool:
+        """Whether the rows are as committed, and only what the log makes now differs."""
+        return self.stored == self.committed and self.computed != self.committed
 
     @property
     def difference(self) -> OutputDifference | None:
@@ -88,6 +97,8 @@ def verify_collection(
     unproven: dict[str, int] = {}
     count, since = 0, _since(positions, state)
     beginnings = TopicBeginnings.of(writer, log)
+    doubtful: list[OutputDifference] = []
+    has_corrections = ENVELOPES[writer.declared.envelope].has_corrections
     for binding, files in _chosen(log, state, extent):
         if binding.t <= since:
             unproven[FORGOTTEN] = unproven.get(FORGOTTEN, 0) + 1
@@ -110,16 +121,29 @@ def verify_collection(
             if binding.t <= _since(positions, state):  # forgotten meanwhile
                 unproven[FORGOTTEN] = unproven.get(FORGOTTEN, 0) + 1
             else:
-                found.append(_difference(OutputProblem.CONTENT, binding, error_text(removed)))
+                doubtful.append(_difference(OutputProblem.CONTENT, binding, error_text(removed)))
             continue
         except BadMessage as bad:
             found.append(_difference(OutputProblem.CONTENT, binding, error_text(bad)))
             continue
-        difference = ThreeDigests(binding, committed, stored, computed).difference
+        digests = ThreeDigests(binding, committed, stored, computed)
+        difference = digests.difference
         # Versions may be removed while they are read; their times are forgotten before.
         if difference and binding.t > _since(positions, state):
-            found.append(difference)
-    return _result(state, began, count, found, unproven)
+            is_doubtful = has_corrections and digests.is_only_computed_otherwise
+            (doubtful if is_doubtful else found).append(difference)
+    certain = _certain(doubtful, found)
+    if len(certain) < len(doubtful):
+        unproven[EARLIER_MISSING] = len(doubtful) - len(certain)
+    return _result(state, began, count, [*found, *certain], unproven)
+
+
+def _certain(
+    doubtful: Sequence[OutputDifference], found: Sequence[OutputDifference]
+) -> list[OutputDifference]:
+    """Those of the bindings whose corrections were computed with all rows before them."""
+    missing = [one.first_id for one in found if one.problem is OutputProblem.MISSING]
+    return [one for one in doubtful if not any(first_id < one.first_id for first_id in missing)]
 
 
 def _target_problem(writer: CollectionWriter, state: WriterState) -> OutputDifference | None:

@@ -16,6 +16,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from tidemark.cassandra.token_ranges import TokenRange
+from tidemark.collection.model.envelopes.registry import ENVELOPES
 from tidemark.collection.model.keys import Key
 from tidemark.collection.model.row import CollectionRow, key_bytes
 from tidemark.collection.tables.codec.python_rows import PythonRows, VisibleRow
@@ -71,9 +72,10 @@ class RangeComparison:
     def compare(self, piece: TokenRange) -> DifferenceTally:
         """The differences of all keys of a range."""
         tally = DifferenceTally()
-        old, new = (_versions(writer, self.times, piece) for writer in (self.old, self.new))
+        old, new = (self._versions(writer, piece) for writer in (self.old, self.new))
         for key in sorted({*old, *new}):
-            for t, before, after in _side_by_side(old.get(key, ()), new.get(key, ())):
+            for t, *rows in _side_by_side(old.get(key, ()), new.get(key, ())):
+                before, after = map(self._seen, rows)
                 tally.rows += 1
                 if (difference := self._difference(key, t, before, after)) is not None:
                     written = (one.message_id for one in (before, after) if one and one.t == t)
@@ -98,30 +100,41 @@ class RangeComparison:
     def digests(self, at: int, piece: TokenRange) -> tuple[ShardDigest, ShardDigest]:
         """The digests of the rows at a time, of both renditions."""
         old, new = (
-            ShardDigest.of(map(_visible_bytes(writer.place), writer.target.states(at, piece)))
+            ShardDigest.of(map(_visible_bytes(writer.place), self._states(writer, at, piece)))
             for writer in (self.old, self.new)
         )
         return old, new
+
+    def _versions(self, writer: CollectionWriter, piece: TokenRange) -> dict[Key, list[Version]]:
+        """The versions of the keys of a range, oldest first and one at a time; the first of a key may be
+        older than its time."""
+        found: dict[Key, list[Version]] = {}
+        if self.times.first > 0:
+            for row in self._states(writer, self.times.first, piece):
+                found.setdefault(row.key, []).append((self.times.first, row))
+        for row in writer.target.versions(*self.times, piece):
+            found.setdefault(row.key, []).append((row.t, row))
+        for key, versions in found.items():
+            versions.sort(key=lambda one: (one[0], one[1].message_id))
+            found[key] = [list(same)[-1] for _, same in groupby(versions, key=itemgetter(0))]
+        return found
+
+    def _states(self, writer: CollectionWriter, at: int, piece: TokenRange) -> Iterator[CollectionRow]:
+        return writer.target.states(at, piece, with_gone=self._sees_deletes)
+
+    def _seen(self, row: CollectionRow | None) -> CollectionRow | None:
+        """What readers get of a row."""
+        return None if row is None or (row.gone and not self._sees_deletes) else row
+
+    @property
+    def _sees_deletes(self) -> bool:
+        """Whether readers get the rows of keys that are gone."""
+        return all(ENVELOPES[one.declared.envelope].keeps_deleted for one in (self.old, self.new))
 
     @property
     def is_same_schema(self) -> bool:
         """Whether both have the same columns in the same order."""
         return self.old.place.schema.columns == self.new.place.schema.columns
-
-
-def _versions(writer: CollectionWriter, times: Times, piece: TokenRange) -> dict[Key, list[Version]]:
-    """The versions of the keys of a range, oldest first and one at a time; the first of a key may be older
-    than its time."""
-    found: dict[Key, list[Version]] = {}
-    if times.first > 0:
-        for row in writer.target.states(times.first, piece):
-            found.setdefault(row.key, []).append((times.first, row))
-    for row in writer.target.versions(times.first, times.last, piece):
-        found.setdefault(row.key, []).append((row.t, row))
-    for key, versions in found.items():
-        versions.sort(key=lambda one: (one[0], one[1].message_id))
-        found[key] = [list(same)[-1] for _, same in groupby(versions, key=itemgetter(0))]
-    return found
 
 
 def _side_by_side(
@@ -133,11 +146,7 @@ def _side_by_side(
     other: CollectionRow | None = None
     for t in sorted({*before, *after}):
         row, other = before.get(t, row), after.get(t, other)
-        yield t, _there(row), _there(other)
-
-
-def _there(row: CollectionRow | None) -> CollectionRow | None:
-    return None if row is None or row.gone else row
+        yield t, row, other
 
 
 def compare_collections(comparing: Comparing) -> Compared:

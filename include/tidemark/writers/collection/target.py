@@ -90,9 +90,10 @@ class CollectionTarget:
         return replaced_since(self._tables, t, ids)
 
     @contextmanager
-    def writing(self, check: Callable[[], None]) -> Iterator[AddsRows]:
-        """Write rows; all are acknowledged when the block ends. ``check`` is called before every batch."""
-        with self._tables.bulk(check) as bulk:
+    def writing(self, check: Callable[[], None], in_flight: int) -> Iterator[AddsRows]:
+        """Write rows; all are acknowledged when the block ends. ``check`` is called before every batch, of
+        which at most ``in_flight`` wait for their answer."""
+        with self._tables.bulk(check, in_flight) as bulk:
             rows = RowWriter(self._tables, bulk)
             yield rows
             rows.finish()
@@ -112,9 +113,10 @@ class CollectionTarget:
         size = max(estimated_bytes(session, place.keyspace, place.name) for place in places)
         return cut_ring(ring_tokens(session), max(PIECES, size // BYTES_A_PIECE))
 
-    def states(self, at: int, piece: TokenRange) -> Iterator[CollectionRow]:
-        """The rows of the keys of a range as of a time, as they were written."""
-        return CollectionReader(self._tables).stored(at, [piece])
+    def states(self, at: int, piece: TokenRange, *, with_gone: bool = False) -> Iterator[CollectionRow]:
+        """The rows of the keys of a range as of a time, as they were written; see
+        ``CollectionReader.stored``."""
+        return CollectionReader(self._tables).stored(at, [piece], with_gone=with_gone)
 
     def versions(self, after: int, until: int, piece: TokenRange) -> Iterator[CollectionRow]:
         """All rows of a range after one time and up to another, also those that say that a key is gone."""

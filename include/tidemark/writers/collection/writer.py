@@ -15,6 +15,7 @@ from zlib import crc32
 
 import pyarrow as pa
 
+from tidemark.cassandra.bulk.writer import IN_FLIGHT, IN_FLIGHT_BESIDE
 from tidemark.collection.model.envelopes.envelope import EnvelopeName
 from tidemark.collection.model.envelopes.registry import ENVELOPES
 from tidemark.collection.model.row_digests import digests_of, no_digests
@@ -69,6 +70,7 @@ class CollectionWriter(Writer):
         topics: The topics that the pipeline's file names.
         tables: The identity of the tables that it is bound to; None before.
         is_trial: Whether it only computes digests.
+        in_flight: How many batches of rows wait for their answer at the same time.
         first_ids: The first ids of topics that were created again under their names, of those of the binding.
     """
 
@@ -79,6 +81,7 @@ class CollectionWriter(Writer):
     topics: frozenset[str] = field(default=frozenset(), kw_only=True)
     tables: str | None = field(default=None, kw_only=True)
     is_trial: bool = field(default=False, kw_only=True)
+    in_flight: int = field(default=IN_FLIGHT, kw_only=True)
     first_ids: Mapping[str, int] = field(default_factory=dict, kw_only=True)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -121,6 +124,10 @@ class CollectionWriter(Writer):
         """See ``Writer.trial``. Corrections depend on rows of earlier messages, which are read."""
         return replace(self, is_trial=True)
 
+    def beside(self) -> "CollectionWriter":
+        """See ``Writer.beside``."""
+        return replace(self, in_flight=IN_FLIGHT_BESIDE)
+
     def since_recreation(self, first_ids: Mapping[str, int]) -> "CollectionWriter | None":
         """See ``Writer.since_recreation``: partitions and offsets of a key are compared within a topic."""
         if self.declared.envelope is EnvelopeName.APPEND:
@@ -162,7 +169,7 @@ class CollectionWriter(Writer):
         places = KeyPlaces(self.target, part, self.first_ids) if has_places else None
         corrections = self._corrections(part)
         total, bad = self._nothing, None
-        with seldom_collecting(), self.target.writing(writing.lease.check) as rows:
+        with seldom_collecting(), self.target.writing(writing.lease.check, self.in_flight) as rows:
             for made in self._made(part, writing):
                 bad = made.bad
                 if places and (split := places.first_split(made.rows)):

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
+from tidemark.cassandra.bulk.writer import IN_FLIGHT, IN_FLIGHT_BESIDE
 from tidemark.cassandra.session import connect, server_time
 from tidemark.connections import CassandraConnection
 from tidemark.delivery.state.earlier_pipelines import Earlier, LeftOver
@@ -62,6 +63,8 @@ class JournalWriter(Writer):
     """The topics that the pipeline's file names."""
     left_out: frozenset[str] = field(default=frozenset(), kw_only=True)
     """Re-created topics of the current binding: the tables hold the earlier topics of the same names."""
+    in_flight: int = field(default=IN_FLIGHT, kw_only=True)
+    """How many batches of rows wait for their answer at the same time."""
 
     @property
     def name(self) -> str:
@@ -83,6 +86,10 @@ class JournalWriter(Writer):
     def compared_by(self) -> str:
         """See ``Writer.compared_by``."""
         return "tidemark.verification.renditions.journal:compare_journals"
+
+    def beside(self) -> "JournalWriter":
+        """See ``Writer.beside``."""
+        return replace(self, in_flight=IN_FLIGHT_BESIDE)
 
     def prepare(self) -> None:
         """Creates or migrates the keyspace and its tables."""
@@ -158,7 +165,7 @@ class JournalWriter(Writer):
         """See ``Writer.write``."""
         tables, is_ours = self._tables, _share(part)
         total, at_work = Written(details={"entities": 0}), dict[TopicPartition, JournalPart]()
-        with seldom_collecting(), tables.bulk(writing.lease.check) as bulk:
+        with seldom_collecting(), tables.bulk(writing.lease.check, self.in_flight) as bulk:
             own = of_share(writing.batches, part, MESSAGES_A_PART, _hashes)
             for chunk in chunks(own, MESSAGES_AT_ONCE, BYTES_AT_ONCE):
                 admitted = admit(chunk, re.compile(self.declared.namespaces))

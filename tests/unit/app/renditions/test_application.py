@@ -10,6 +10,7 @@ import pytest
 from tests.support.renditions_installed import RenditionInstallation
 
 from tidemark.app.renditions.hand_over import RollingBack
+from tidemark.clock import SECOND
 from tidemark.delivery.binding_steps import write_parts_here
 from tidemark.outputs.model.rendition import Signature
 from tidemark.settings import ROOT
@@ -76,6 +77,12 @@ def test_a_handover_delivers_compares_and_hands_over(run, built):
     assert (handed["h"], handed["at"]) == (newest.h, newest.signed.at)
     assert (newest.signed.who, newest.signed.why) == ("eve", "the sums were wrong")
     assert newest.evidence.candidate.position == 3
+
+
+@pytest.mark.parametrize(("given", "soak"), [("48h", 48 * 3_600 * SECOND), ("", None)])
+def test_a_handover_has_the_time_to_return_that_the_run_names(run, built, given, soak):
+    run(*HAND_OVER, "--soak", given)
+    assert built.output.handovers[-1].soak == soak
 
 
 def test_a_second_attempt_finds_the_first_also_after_a_rollback(run, built):

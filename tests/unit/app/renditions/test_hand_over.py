@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from tests.support.faults import Killed, at_point, kill_at
-from tests.support.renditions_installed import ANN, RenditionInstallation
+from tests.support.renditions_installed import ANN, ARCHIVE, FILE, RenditionInstallation
 
 from tidemark.app.rendition_verification import renditions_held
 from tidemark.app.renditions import hand_over
@@ -39,6 +39,13 @@ def built(bank: RenditionInstallation) -> RenditionInstallation:
     bank.declare(format="jsonl")
     bank.build()
     return bank
+
+
+def lag_behind(bank: RenditionInstallation, consumer: str) -> None:
+    """One rendition gets more, at once, than a run delivers."""
+    bank.publish({"sum": 4}, {"sum": 5})
+    bank.deliver_to(consumer)
+    bank.declare_text(FILE + f"  - {ARCHIVE % ('jsonl', '')}\nlimits: {{max_records_per_run: 1}}\n")
 
 
 def handovers(bank: RenditionInstallation) -> list[tuple[int, str]]:
@@ -100,10 +107,9 @@ def test_differences_that_rules_explain_do_not_refuse_it(bank):
     assert bank.output.handovers[-1].evidence.mode is VerificationMode.EXPLAINED
 
 
-def test_a_rendition_that_is_behind_is_refused(built):
-    built.publish({"sum": 4})
-    built.deliver_to("archive")
-    with pytest.raises(RenditionBehind, match="1 ids behind"):
+def test_a_rendition_that_lacks_more_than_one_run_delivers_is_refused(built):
+    lag_behind(built, "archive")
+    with pytest.raises(RenditionBehind, match="2 ids behind"):
         built.hand_over(2)
 
 
@@ -153,8 +159,7 @@ def test_the_soak_begins_with_the_handover_and_not_with_the_command(built):
 
 def test_a_rollback_that_lacks_something_is_refused_with_the_next_step(built):
     built.hand_over(2)
-    built.publish({"sum": 4})
-    built.deliver_to("archive.r2")
+    lag_behind(built, "archive.r2")
     one = RollingBack(built.renditions())
     assert one.is_behind
     with pytest.raises(HandoverOutOfRange, match="tidemark renditions build bank archive 1"):

@@ -3,10 +3,11 @@
 import pytest
 from tests.support.renditions_installed import ANN, RenditionInstallation
 
+from tidemark.app.renditions import on_change
 from tidemark.app.renditions.endings import Abandoning, Retiring
 from tidemark.app.renditions.estimate import rate_of
 from tidemark.app.renditions.listing import list_renditions
-from tidemark.app.renditions.on_change import LONGEST_REASON, changed_writers
+from tidemark.app.renditions.on_change import LONGEST_REASON, changed_writers, names_changed
 from tidemark.clock import SECOND
 from tidemark.delivery.state.writer_state import OffsetEntry, OffsetEntryKind
 from tidemark.outputs.model.rendition import Signature
@@ -61,6 +62,21 @@ def test_a_changed_setting_starts_a_rebuild_once(bank):
     assert changed_writers(bank.opened) == [first]
     bank.build()
     assert changed(bank) == []
+
+
+def test_a_run_of_follow_tells_which_writers_changed(bank):
+    bank.declare(format="jsonl", further=REBUILD)
+    assert names_changed(bank.opened) == ["archive"]
+    bank.build()
+    assert names_changed(bank.opened) == []
+
+
+def test_where_that_cannot_be_told_the_run_does_not_fail(bank, monkeypatch):
+    def fail(opened: object) -> None:
+        raise ConnectionError("no host available")
+
+    monkeypatch.setattr(on_change, "changed_writers", fail)
+    assert names_changed(bank.opened) is None
 
 
 def test_the_reason_of_a_long_change_is_cut_to_what_a_run_takes(bank):

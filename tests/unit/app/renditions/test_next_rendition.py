@@ -1,6 +1,7 @@
 """Builds: what a plan says, which rendition is continued, and what is refused."""
 
 import pytest
+from tests.support.consensus import SteppingConsensus
 from tests.support.faults import Killed, kill_at
 from tests.support.log_samples import compact
 from tests.support.renditions_installed import ANN, RenditionInstallation
@@ -12,6 +13,7 @@ from tidemark.faults import FaultPoint
 from tidemark.log.files.parquet import LogFolder
 from tidemark.outputs.errors import ReasonMissing, SettingsUsedBefore
 from tidemark.outputs.model.building import NotBuildable
+from tidemark.outputs.model.lifecycle import RenditionProposal
 from tidemark.outputs.model.rendition import Signature
 from tidemark.outputs.state.lifecycle import abandon
 
@@ -73,6 +75,47 @@ def test_a_build_against_settings_that_changed_again_makes_another_one(bank):
     plan = NextRendition(bank.renditions()).plan()
     assert (plan.number, plan.details["continues"]) == (3, False)
     assert any("renditions abandon bank archive 2" in line for line in plan.lines)
+
+
+def test_a_column_type_that_changes_under_a_building_rendition_makes_another_one(bank):
+    accounts = "{name: accounts, kind: collection, envelope: upsert, key: {id: text}, columns: {owner: %s}}"
+    bank.declare(accounts % "text")
+    of = bank.renditions("accounts")
+    of.store.create(RenditionProposal(of.settings_now(), "collections.accounts", 0, ANN))
+    bank.declare(accounts % "blob")
+    building = NextRendition(bank.renditions("accounts")).register(BOB)
+    bank.declare(accounts % "inet")
+    plan = NextRendition(bank.renditions("accounts")).plan()
+    assert (plan.number, plan.details["continues"]) == (3, False)
+    assert bank.renditions("accounts").output.rendition(2) == building
+    assert building.settings["writer"]["columns"] == [["owner", "blob"]]
+
+
+@pytest.mark.parametrize("request_", range(1, 25))
+def test_a_build_and_one_of_settings_that_changed_again_at_once_make_one_rendition_each(
+    tmp_path, monkeypatch, request_
+):
+    consensus = SteppingConsensus()
+    bank = RenditionInstallation(tmp_path, monkeypatch, consensus)
+    bank.publish({"sum": 1})
+    bank.deliver()
+    bank.declare(format="jsonl")
+    one, made = NextRendition(bank.renditions()), {}
+
+    def change_again() -> None:
+        bank.declare(format="jsonl", further="namespaces: acc")
+        made["again"] = NextRendition(bank.renditions()).register(BOB)
+
+    consensus.step_in(request_, change_again)
+    made["first"] = one.register(ANN)
+    consensus.step_in_at_last()
+    assert sorted(one.number for one in made.values()) == [2, 3]
+    chosen = {which: one.settings["writer"].get("namespaces") for which, one in made.items()}
+    assert chosen == {"first": None, "again": "acc"}
+    assert {one.number: one for one in bank.output.renditions[1:]} == {
+        one.number: one for one in made.values()
+    }
+    assert len({one.place for one in bank.output.renditions}) == 3
 
 
 def test_an_abandoned_rendition_is_not_continued(bank):

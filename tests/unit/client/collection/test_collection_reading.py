@@ -481,3 +481,53 @@ def test_a_forked_process_registers_for_itself_and_leaves_its_parent_s_capabilit
 )
 def test_times_as_operators_write_them(text, micros):
     assert parse_time(text) == micros
+
+
+# What is stored, in the order of tokens
+
+
+def test_what_is_stored_is_read_in_the_order_of_tokens_with_deletes():
+    world = given_3_1()
+    world.step(70, {"alice": None}, {"alice": None})
+    with world.collection() as accounts:
+        rows = [row for page in accounts.stored(70) for row in page]
+        gone = {row.key[0].decode() for row in rows if row.gone}
+    assert [row.token for row in rows] == sorted(row.token for row in rows)
+    assert (len(rows), gone) == (3, {"alice"})
+
+
+def test_it_goes_on_with_a_token_that_was_seen():
+    world = given_3_1()
+    with world.collection() as accounts:
+        rows = [row for page in accounts.stored(60) for row in page]
+        rest = [row for page in accounts.stored(60, rows[1].token) for row in page]
+    assert rest == rows[1:]
+
+
+def test_versions_of_keys_are_those_after_a_time_and_the_one_before_it():
+    world = given_3_1()
+    with world.collection() as accounts:
+        found = accounts.stored_versions([(b"alice",), (b"carol",), (b"eve",)], 20, 40)
+    assert {key[0]: [row.t for row in rows] for key, rows in found.items()} == {
+        b"alice": [30, 10],
+        b"carol": [40],
+    }
+
+
+def test_what_is_stored_is_refused_at_the_times_that_rows_are():
+    world = given_3_1()
+    with world.collection() as accounts:
+        with pytest.raises(NotYet):
+            next(accounts.stored(10**9))
+        with pytest.raises(NotYet):
+            accounts.stored_versions([(b"alice",)], 20, 10**9)
+
+
+def test_a_page_that_was_read_while_another_time_was_asked_for_comes_once():
+    world = given_3_1()
+    with world.collection() as accounts:
+        pages = accounts.stored(60)
+        first = next(pages)
+        accounts.get({"id": "alice"}, at=10)  # replaces the capability
+        rows = [*first, *(row for page in pages for row in page)]
+    assert len({row.key for row in rows}) == len(rows) == 3

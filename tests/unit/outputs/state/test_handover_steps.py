@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.support.consensus import RecordingConsensus, SteppingConsensus
+from tests.support.consensus import BusyConsensus, RecordingConsensus, SteppingConsensus
 from tests.support.output_samples import signed
 from tests.support.output_store_world import OutputStoreWorld
 
@@ -17,6 +17,7 @@ from tidemark.outputs.model.handover import (
 from tidemark.outputs.model.reading import activity
 from tidemark.outputs.model.updates import accumulate
 from tidemark.outputs.state.handover import hand_over, roll_back
+from tidemark.outputs.state.lifecycle import revoke
 from tidemark.outputs.state.progress import advance_frontier
 
 pytestmark = pytest.mark.unit
@@ -118,6 +119,37 @@ def test_details_are_read_in_the_step_and_kept():
     world = OutputStoreWorld.with_second()
     done = hand_over(world.store, world.progress, 2, signed(7), details=lambda: {"orders.r2": [4, 9]})
     assert world.output.handovers[-1].details == done.details == {"orders.r2": [4, 9]}
+
+
+def test_readers_that_advance_the_frontier_at_every_moment_do_not_keep_it_from_its_end():
+    consensus = BusyConsensus()
+    world = OutputStoreWorld.with_second(consensus)
+    consensus.meanwhile = lambda: advance_frontier(world.store, world.progress)
+    assert world.hand_over(2) == 41
+
+
+def test_what_was_delivered_to_the_rendition_alone_since_its_proof_outdates_nothing():
+    world = OutputStoreWorld.with_second()
+    proof = world.evidence(2)
+    bind_and_deliver(world, 2)
+    revoke(world.store, 2)
+    done = hand_over(world.store, world.progress, 2, signed(7), proof=proof)
+    assert (done.h, done.evidence, world.output.frontier) == (42, proof, 43)
+
+
+@pytest.mark.parametrize(("number", "change"), [(1, {"position": 9}), (2, {"acknowledged": (3,)})])
+def test_anything_else_outdates_a_proof(number, change):
+    world = OutputStoreWorld.with_second()
+    proof = world.evidence(2)
+    world.consumers.states[number] = replace(world.consumers.states[number], **change)
+    with pytest.raises(EvidenceOutdated):
+        hand_over(world.store, world.progress, 2, signed(7), proof=proof)
+
+
+def test_how_long_the_other_one_is_kept_is_part_of_it():
+    world = OutputStoreWorld.with_second()
+    hand_over(world.store, world.progress, 2, signed(7), soak=5)
+    assert world.output.handovers[-1].soak == 5
 
 
 # rollback

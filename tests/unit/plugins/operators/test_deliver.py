@@ -23,9 +23,13 @@ def deliver(monkeypatch):
     from tidemark_airflow.operators.deliver import DeliverOperator
     from tidemark_airflow.operators.spark_app import SparkAppOperator
 
-    task = DeliverOperator(task_id="deliver", pipeline="orders", about_gates=["check_gates"])
-
-    def run(result, instance):
+    def run(result, instance, about_changes=()):
+        task = DeliverOperator(
+            task_id="deliver",
+            pipeline="orders",
+            about_gates=["check_gates"],
+            about_changes=about_changes,
+        )
         monkeypatch.setattr(SparkAppOperator, "execute", lambda self, context: result)
         return task.execute({"ti": instance})
 
@@ -64,3 +68,24 @@ def test_a_run_of_follow_with_a_stopped_writer_lets_them_run(deliver):
 def test_a_stopped_writer_lets_them_run(deliver, changes):
     result = {"end": 7, "writers": {"journal": OPEN, "archive": {**OPEN, **changes}}}
     assert deliver(result, Instance()) == result
+
+
+@pytest.mark.parametrize(
+    ("changed", "skipped"),
+    [
+        pytest.param([], ["check_gates", "find_changed"], id="nothing has changed"),
+        pytest.param(["archive"], ["check_gates"], id="a writer has changed"),
+        pytest.param(None, ["check_gates"], id="that could not be told"),
+    ],
+)
+def test_rebuilds_are_started_unless_nothing_has_changed(deliver, changed, skipped):
+    from airflow.sdk.exceptions import DownstreamTasksSkipped
+
+    with pytest.raises(DownstreamTasksSkipped) as found:
+        deliver({"stopped": [], "changed": changed}, Instance(), ["find_changed"])
+    assert found.value.tasks == skipped
+
+
+def test_a_stopped_writer_and_a_changed_one_skip_nothing(deliver):
+    result = {"stopped": ["archive"], "changed": ["archive"]}
+    assert deliver(result, Instance(), ["find_changed"]) == result

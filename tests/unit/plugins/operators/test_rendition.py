@@ -67,16 +67,19 @@ def test_a_person_is_shown_the_report_and_what_a_rejection_means():
     assert "abandoned only by: tidemark renditions abandon bank archive 2" in body
 
 
-def test_a_handover_is_told_who_approved_it_and_why(report, monkeypatch):
+@pytest.mark.parametrize(("given", "soak"), [("48h", "48h"), (None, "")])
+def test_a_handover_is_told_who_approved_it_and_why_and_how_long_readers_can_return(report, given, soak):
     from tidemark_airflow.operators.rendition import HandOverOperator
 
     task = HandOverOperator(task_id="hand_over", pipeline="bank", app="verify_rendition")
     answer = {"chosen_options": ["Approve"], "responded_by_user": {"name": "eve"}}
-    task.execute(given_context(results={"approve": answer}, reason="the sums were wrong"))
-    assert task.application_args[-5:] == [
+    task.execute(given_context(results={"approve": answer}, reason="the sums were wrong", soak=given))
+    assert task.application_args[-7:] == [
         "--hand-over",
         "--who",
         "eve (orders.dag)",
         "--reason",
         "the sums were wrong",
+        "--soak",
+        soak,
     ]

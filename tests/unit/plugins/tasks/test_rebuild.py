@@ -1,13 +1,14 @@
 """The tasks of a rebuild: each goes on with what an earlier attempt has done."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.airflow_context import given_context
-from tests.support.renditions_installed import FILE, RenditionInstallation
+from tests.support.renditions_installed import ANN, FILE, RenditionInstallation
 
-from tidemark.app.renditions.hand_over import RollingBack
+from tidemark.app.renditions.hand_over import HandingOver, RollingBack
 from tidemark.clock import SECOND, wall_clock
 from tidemark.outputs.model.capability import Capability
 from tidemark.outputs.model.rendition import Signature
@@ -153,15 +154,65 @@ def handed(bank) -> dict[str, int]:
 def test_the_earlier_rendition_is_retired(rebuild, bank, handed):
     for _ in range(2):
         found = rebuild.retire.function("bank", handed, **context())
-        assert found == {"number": 1, "state": "dropped"}
+        assert found == {"number": 1, "state": "dropped", "retired": {"1": "dropped"}}
     assert not (bank.home / "archive").exists()
+
+
+def overtaken(bank: RenditionInstallation, soak: timedelta | None) -> dict[str, int]:
+    """Readers have left rendition 2 for rendition 3 while the run that made 2 waited; what ``hand_over`` of
+    the later run returned."""
+    bank.build(signed=BOB)
+    HandingOver(bank.renditions(), 3, soak=soak).carry_out(BOB)
+    return {"h": 1, "number": 3, "previous": 2, "at": 1}
+
+
+def test_a_run_that_was_overtaken_retires_its_own_rendition_all_the_same(rebuild, bank, handed):
+    overtaken(bank, None)
+    rebuild.retire.function("bank", handed, **context())
+    assert bank.states == {1: "dropped", 2: "superseded", 3: "active"}
+
+
+def test_a_later_run_retires_what_an_earlier_one_has_left_behind_and_is_not_needed_any_more(rebuild, bank):
+    bank.build()
+    HandingOver(bank.renditions(), 2, soak=timedelta(0)).carry_out(ANN)
+    later = overtaken(bank, timedelta(0))
+    found = rebuild.retire.function("bank", later, **context())
+    assert found["retired"] == {"1": "dropped", "2": "dropped"}
+    assert bank.states == {1: "dropped", 2: "dropped", 3: "active"}
+
+
+def test_it_leaves_the_one_that_readers_may_still_return_to(rebuild, bank, handed):
+    later = overtaken(bank, timedelta(0))
+    rebuild.retire.function("bank", later, **context())
+    assert bank.states == {1: "superseded", 2: "dropped", 3: "active"}
+
+
+def test_one_that_cannot_be_retired_does_not_keep_the_others(rebuild, bank, monkeypatch):
+    from airflow.sdk.exceptions import AirflowFailException
+
+    bank.build()
+    HandingOver(bank.renditions(), 2, soak=timedelta(0)).carry_out(ANN)
+    later = overtaken(bank, timedelta(0))
+    bank.declare("{name: archive, kind: files, path: '${TIDEMARK_HOME}/elsewhere'}")
+    other = FILE.replace("bank", "other").replace("[accounts]", "[others]")
+    writer = "{name: inside, kind: files, path: '${TIDEMARK_HOME}/archive/inside'}"
+    bank.declare_text(f"{other}  - {writer}\n", "other")
+    with pytest.raises(AirflowFailException, match="it belongs to other/inside too"):
+        rebuild.retire.function("bank", later, **context())
+    assert bank.states == {1: "superseded", 2: "dropped", 3: "active"}
+
+
+def test_the_plan_names_everything_that_is_retired_at_the_end(rebuild, bank, handed, capsys):
+    rebuild.register.function("bank", **context())
+    shown = capsys.readouterr().out
+    assert "rendition 2 is retired; so are others that readers have left by then: 1" in shown
 
 
 def test_nothing_is_retired_where_readers_have_returned(rebuild, bank, handed):
     from airflow.sdk.exceptions import AirflowSkipException
 
     RollingBack(bank.renditions()).carry_out(BOB)
-    with pytest.raises(AirflowSkipException, match="readers use rendition 1 and not 2 any more"):
+    with pytest.raises(AirflowSkipException, match="readers have returned to rendition 1"):
         rebuild.retire.function("bank", handed, **context())
     assert bank.states == {1: "active", 2: "superseded"}
 

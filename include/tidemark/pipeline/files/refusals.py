@@ -11,12 +11,12 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from tidemark.errors import did_you_mean
+from tidemark.pipeline.files.yaml import PIPELINE
 from tidemark.pipeline.model import Pipeline
 from tidemark.pipeline.parts import Declaration
 from tidemark.pipeline.problems import Disagreement, Finding, Place, dotted, quoted
 from tidemark.pipeline.transforms import TRANSFORMS
 from tidemark.pipeline.writers import WRITERS
-from tidemark.pipeline.yaml import PIPELINE
 
 _SECRET = re.compile(
     r"passw|pwd|secret|token|credential|sasl|jaas|ssl|keystore|truststore|(api|access|private)_?key|user(_?name)?$",

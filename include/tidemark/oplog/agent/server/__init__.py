@@ -1,0 +1,1 @@
+"""The HTTP side of the agent: routing, access, limits, status, metrics and health."""

@@ -1,0 +1,1 @@
+"""Streams of operations: live, resumed and replicated, as server-sent events."""

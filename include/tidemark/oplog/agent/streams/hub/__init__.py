@@ -1,0 +1,1 @@
+"""The hub: it follows the topic for all clients of an agent."""

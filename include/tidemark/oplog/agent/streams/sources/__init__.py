@@ -1,0 +1,1 @@
+"""What streams are read from: the topic, its commit log, and the collection of its objects."""

@@ -1,0 +1,1 @@
+"""The rules of streams: vectors, ids of events, the ring, joining and resuming. Pure."""

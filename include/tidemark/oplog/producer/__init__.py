@@ -1,0 +1,1 @@
+"""Producers of operations: by HTTP, with an acknowledgement, or by UDP, without one."""
