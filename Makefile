@@ -51,6 +51,7 @@ bench: $(INSTALLED) ## Measure, side by side in one run
 	@$(BIN)/python bench/follow.py
 	@$(BIN)/python bench/collection.py
 	@$(BIN)/python bench/rebuild.py
+	@$(BIN)/python bench/oplog.py
 
 soak: $(INSTALLED) ## Long randomized tests, half an hour or more: histories with kills, load with compaction, re-created topics and tables, an hour of follow (needs make up)
 	@$(BIN)/python tests/soak/journal_history.py --seeds 1,2,3 --runs 50 --kills 20

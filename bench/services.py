@@ -44,7 +44,7 @@ def own_services(
     """
     with tempfile.TemporaryDirectory() as folder:
         used: set[int] = set()
-        for service in ("KAFKA", "CASSANDRA", "AIRFLOW", "SPARK"):
+        for service in ("KAFKA", "CASSANDRA", "AIRFLOW", "SPARK", "OPLOG"):
             used.add(port := free_port(used))
             os.environ[f"TIDEMARK_{service}_PORT"] = str(port)
         pipelines = Path(folder, "pipelines")

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from tests.support.oplog_samples import TOPIC_ID, record
 
 from tidemark.kafka.errors import KafkaFailure, OffsetGone
-from tidemark.kafka.topic_follower import Followed, FollowedRecord
+from tidemark.kafka.tail import Followed, FollowedRecord
 from tidemark.operations.corrections import Correction
 from tidemark.operations.operation import ObjectOperation
 from tidemark.oplog.agent.streams.sources.logged_topic import MissedTimes

@@ -5,12 +5,15 @@ answers.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import structlog
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.app.topics import create_topics_of
+from tidemark.client.collection.settings import CollectionSettings
+from tidemark.collection.model.envelopes.envelope import EnvelopeName
 from tidemark.connections import KafkaConnection, OtherConnection
 from tidemark.consensus.control_plane import look_at_control, open_control
 from tidemark.delivery.published_log import PublishedLog
@@ -20,17 +23,22 @@ from tidemark.errors import with_fields
 from tidemark.kafka.errors import UnknownTopic
 from tidemark.kafka.topic_shape import CreationOutcome, TopicShape
 from tidemark.kafka.topics import TopicDescription, TopicQuestions
+from tidemark.log.files.parquet import LogFolder
 from tidemark.log.fixed_topics import record_topic, recorded_topic
 from tidemark.log.source import read_available
 from tidemark.log.state.control import LogControl
 from tidemark.oplog.agent.errors import AgentError, NoAgent
 from tidemark.oplog.agent.server.tokens import tokens_of
 from tidemark.oplog.agent.settings import AgentSettings, changed, password_tokens
+from tidemark.oplog.agent.streams.hub.hub_reader import FollowedTopic
 from tidemark.oplog.agent.streams.service import Streams
 from tidemark.oplog.agent.streams.settings import StreamSettings, UnknownId
+from tidemark.oplog.agent.streams.sources.collection_store import CollectionStore
+from tidemark.oplog.agent.streams.sources.commit_log import READER, LoggedBindings
 from tidemark.oplog.agent.streams.sources.topic_door import KafkaTopic
 from tidemark.oplog.agent.topic import AgentTopic
 from tidemark.pipeline.model import Pipeline, source_topics
+from tidemark.writers.collection.kind import CollectionDeclaration
 from tidemark.writers.renditions import build_declared
 
 PATIENCE = 10.0
@@ -123,9 +131,9 @@ def register_collections(opened: OpenPipeline) -> None:
             events.info("collection registered", pipeline=opened.pipeline.name, writer=declared.name)
 
 
-def agent_streams(settings: AgentSettings, topic: AgentTopic) -> Streams:
-    """The streams of an agent."""
-    declared = settings.declared
+def agent_streams(opened: OpenPipeline, settings: AgentSettings, topic: AgentTopic) -> Streams:
+    """The streams of an agent. They connect on first use: without Cassandra, they send what Kafka has."""
+    declared, pipeline = settings.declared, opened.pipeline
     chosen = StreamSettings(
         pipeline=settings.pipeline,
         topic=settings.topic,
@@ -137,4 +145,23 @@ def agent_streams(settings: AgentSettings, topic: AgentTopic) -> Streams:
         checkpoint=declared.checkpoint.total_seconds(),
         max_age=declared.max_age.total_seconds(),
     )
-    return Streams(chosen, KafkaTopic(settings.kafka, settings.topic))
+
+    def control() -> LogControl:
+        return LogControl(look_at_control(opened.connections), pipeline.name)
+
+    def log(followed: FollowedTopic) -> LoggedBindings:
+        folder = LogFolder(pipeline.name, pipeline.log.path)
+        return LoggedBindings(control, folder, settings.topic, followed.topic_id, followed.partitions)
+
+    return Streams(chosen, KafkaTopic(settings.kafka, settings.topic), log, _objects(opened))
+
+
+def _objects(opened: OpenPipeline) -> CollectionStore | None:
+    """The pipeline's collection of objects; None where it declares none."""
+    pipeline, connections = opened.pipeline, opened.connections
+    for declared in pipeline.writers:
+        if isinstance(declared, CollectionDeclaration) and declared.envelope == EnvelopeName.OPLOG:
+            tables, control = connections.cassandra[declared.connection], connections.control
+            chosen = CollectionSettings(pipeline, declared, tables, control)
+            return CollectionStore(partial(chosen.open, READER))
+    return None

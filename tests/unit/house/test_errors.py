@@ -35,6 +35,11 @@ SIGNALS = {
     "NotEmpty": "the plan of a rewind turns it into NotPossible, with the writer",
     "OffsetGone": "the reader of a journal turns it into TailLost, with the entity",
     "ReadAgain": "the update loop reads the object again and decides once more",
+    "StreamEnd": "the task of a stream's request turns it into the end of the stream",
+    "ClientGone": "as StreamEnd: there is no client to tell it",
+    "ClientBehind": "as StreamEnd: its client is told to come back",
+    "StreamOver": "as StreamEnd: its client comes back",
+    "Unjudged": "the task of a stream's request reads the partition from the collection instead",
     "Stopped": "a shutdown is not an error of the entry that is being worked on, so it is a BaseException",
 }
 """Exceptions by which one module tells another something; what becomes of each before it reaches a caller."""

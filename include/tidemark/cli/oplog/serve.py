@@ -47,7 +47,7 @@ def serve(
     topic = agent_topic(opened, settings)
     if not ingest_only:
         register_collections(opened)
-    streams = None if ingest_only else agent_streams(settings, topic)
+    streams = None if ingest_only else agent_streams(opened, settings, topic)
 
     def ready(address: str) -> None:
         what = "takes operations" if ingest_only else "takes and streams operations"

@@ -12,7 +12,7 @@ import structlog
 
 from tidemark.errors import TidemarkError
 from tidemark.kafka.errors import KafkaFailure, UnknownTopic
-from tidemark.kafka.partitioning import key_hash
+from tidemark.kafka.partitioning import partition_of
 from tidemark.kafka.topics import TopicDescription
 from tidemark.oplog.agent.errors import TopicUnusable
 
@@ -45,7 +45,7 @@ class AgentTopic:
 
     def partition_of(self, key: bytes) -> int:
         """The partition of a key, as Java's clients compute it."""
-        return key_hash(key) % self.partitions
+        return partition_of(key, self.partitions)
 
     def look(self) -> None:
         """Ask Kafka and the record. Raises ``KafkaFailure`` where the topic cannot be described."""

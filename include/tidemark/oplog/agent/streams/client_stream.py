@@ -63,7 +63,7 @@ class ClientStream:
             await self.writer.farewell(slow)
         except TidemarkError as error:
             # The client comes back with its last id, and is told then what is wrong.
-            events.warning("oplog_stream_failed", reason=str(error))
+            events.warning("stream not continued", reason=str(error))
             await self.writer.farewell()
         except asyncio.CancelledError:
             if not self.writer.is_kicked:

@@ -7,6 +7,7 @@ needs is gone, all streams end, clients come back with their ids, and the next l
 import asyncio
 import random
 import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -233,7 +234,7 @@ class Streams:
                 from_end = await self._live(from_end)
             except TidemarkError as error:
                 self._reason = str(error)
-                events.warning("oplog_hub_not_begun", reason=str(error))
+                events.warning("topic not followed", topic=self._settings.topic, reason=str(error))
             await asyncio.sleep(NEXT_LIFE_AFTER)
 
     async def _live(self, from_end: bool) -> bool:
@@ -262,7 +263,7 @@ class Streams:
         try:
             reason = await asyncio.shield(hub.ended)
             self._reason = str(reason)
-            events.warning("oplog_hub_ended", reason=str(reason))
+            events.warning("streams ended", topic=self._settings.topic, reason=str(reason))
             return isinstance(reason, OffsetGone)
         finally:
             self._sources = None
@@ -296,6 +297,7 @@ class Streams:
         for client in list(self._clients):
             try:
                 action(client)
-            except Exception:  # a defect: one stream ends with it, the others go on
-                events.exception("oplog_stream_failed")
+            except Exception as error:  # a defect: one stream ends with it, the others go on
+                events.error("stream failed", error=f"{type(error).__name__}: {error}")
+                traceback.print_exception(error)
                 client.writer.stop(StreamOver())

@@ -5,6 +5,7 @@ The thread hands over each batch by one call into the event loop. Nothing else o
 
 import asyncio
 import threading
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -82,12 +83,13 @@ class Hub:
                 except (OffsetGone, UnknownTopic):
                     raise
                 except KafkaFailure as error:
-                    events.warning("oplog_hub_interrupted", reason=error.reason)
+                    events.warning("topic not read", reason=error.reason)
                     self._reconnect()
         except TidemarkError as error:
             reason = error
         except Exception as error:  # a defect: the streams end with it, and the next life begins
-            events.exception("oplog_hub_failed")
+            events.error("hub failed", error=f"{type(error).__name__}: {error}")
+            traceback.print_exception(error)
             reason = TidemarkError(f"The hub has failed ({type(error).__name__}: {error}).")
         finally:
             with suppress(TidemarkError):
@@ -101,7 +103,7 @@ class Hub:
             except UnknownTopic:
                 raise
             except KafkaFailure as error:
-                events.warning("oplog_hub_interrupted", reason=error.reason)
+                events.warning("topic not read", reason=error.reason)
             else:
                 return
 

@@ -1,36 +1,27 @@
 """The collection of objects as an agent's streams read it: pages in the order of tokens, deletes included.
 
-Every page is read under the agent's capability, which is checked afterwards: a page of a time that may have
-been forgotten meanwhile is not given out.
+One reader for all replications of an agent: it holds the oldest time that one of them reads, and is given up
+when none reads. Once its term has passed, what reads under it ends, and the next replication has a new one.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from struct import Struct
-from typing import cast
+from threading import Lock
 
-from tidemark.client.collection.opened import OpenedCollection, newest_time
-from tidemark.client.collection.rendition_rows import TableRows
+from tidemark.client.collection.collection import Collection
+from tidemark.client.collection.opened import OpenedCollection
 from tidemark.collection.model.keys import Key
-from tidemark.collection.tables.layout import CollectionPlace
-from tidemark.collection.tables.stored import (
-    FIRST_TOKEN,
-    StoredRow,
-    TokenCursor,
-    stored_page,
-    stored_versions,
-)
-from tidemark.collection.tables.tables import CollectionTables
+from tidemark.collection.tables.stored import FIRST_TOKEN, StoredRow
 from tidemark.operations.operation import EventName, ObjectOperation
-from tidemark.oplog.agent.streams.sources.object_store import ObjectName
-from tidemark.oplog.agent.streams.sources.oldest_hold import OldestHold
+from tidemark.oplog.agent.streams.sources.object_store import ObjectName, TimeForgotten
 from tidemark.oplog.model.images import ObjectRow
 from tidemark.outputs.errors import OutputMissing
-from tidemark.outputs.state.reader_lease import ReaderLease
+from tidemark.outputs.reader_errors import Forgotten, NotYet, ReaderExpired
 
 BEFORE_EVERYTHING = 0
-"""The newest time of a collection that nothing was bound for."""
+"""The newest time of a collection that nothing was bound for: it has no objects, and needs no reader."""
 KEYS_AT_ONCE = 200
 
 _read_long = Struct(">q").unpack
@@ -43,7 +34,9 @@ class CollectionStore:
     def __init__(self, open_collection: Callable[[], OpenedCollection]) -> None:
         """Connects on first use."""
         self._open = open_collection
-        self._hold = OldestHold(lambda: self._opened)
+        self._lock = Lock()
+        self._reader: Collection | None = None
+        self._times: list[int] = []
 
     @cached_property
     def _opened(self) -> OpenedCollection:
@@ -52,88 +45,108 @@ class CollectionStore:
     def newest(self) -> int:
         """See ``ObjectStore.newest``."""
         opened = self._opened
-        with opened.asking():
-            try:
-                return newest_time(opened.view.advanced())
-            except OutputMissing:
+        try:
+            return max(opened.frontier() - 1, BEFORE_EVERYTHING)
+        except OutputMissing:
+            with opened.asking():
                 if opened.view.progress.control.bindings_head().newest is not None:
                     raise
-                return BEFORE_EVERYTHING
+            return BEFORE_EVERYTHING
 
     def holding(self, t: int) -> AbstractContextManager[None]:
         """See ``ObjectStore.holding``."""
-        return nullcontext() if t == BEFORE_EVERYTHING else self._hold.holding(t)
+        return nullcontext() if t == BEFORE_EVERYTHING else self._holding(t)
 
     def rows(self, t: int, token: int) -> Iterator[Sequence[ObjectRow]]:
         """See ``ObjectStore.rows``."""
-        cursor: TokenCursor | None = TokenCursor(max(token, FIRST_TOKEN))
-        while cursor is not None and t > BEFORE_EVERYTHING:
-            lease = self._hold.lease()
-            tables = self._tables_at(lease, t)
-            decode = _Decoder(tables.place).decode
-            with self._opened.asking(lease):
-                page = stored_page(tables, t, cursor)
-            self._hold.lease()
-            cursor = page.next
-            if page.rows:
-                yield [decode(row) for row in page.rows]
+        if t == BEFORE_EVERYTHING:
+            return
+        for page in self._held.stored(t, max(token, FIRST_TOKEN)):
+            yield [object_row(row) for row in page]
 
     def versions(
         self, objects: Sequence[ObjectName], before: int, until: int
     ) -> Mapping[ObjectName, Sequence[ObjectRow]]:
         """See ``ObjectStore.versions``."""
-        lease = self._hold.lease()
-        tables = self._tables_at(lease, until)
-        decoder = _Decoder(tables.place)
-        keys = {decoder.key(name): name for name in objects}
+        reader = self._held
         found: dict[ObjectName, Sequence[ObjectRow]] = {}
-        ordered = list(keys)
-        for first in range(0, len(ordered), KEYS_AT_ONCE):
-            with self._opened.asking(lease):
-                chunk = ordered[first : first + KEYS_AT_ONCE]
-                versions = stored_versions(tables, chunk, before, until)
-            found |= {keys[key]: [decoder.decode(row) for row in rows] for key, rows in versions.items()}
-        self._hold.lease()
+        for first in range(0, len(objects), KEYS_AT_ONCE):
+            keys = {object_key(name): name for name in objects[first : first + KEYS_AT_ONCE]}
+            for key, rows in reader.stored_versions(keys, before, until).items():
+                found[keys[key]] = [object_row(row) for row in rows]
         return found
 
     def check(self) -> None:
         """See ``ObjectStore.check``."""
         self.newest()
 
-    def _tables_at(self, lease: ReaderLease, t: int) -> CollectionTables:
-        """The tables that have a time."""
-        opened = self._opened
-        with opened.asking(lease):
-            return cast("TableRows", opened.rows_at(lease, t)).tables
+    @contextmanager
+    def _holding(self, t: int) -> Iterator[None]:
+        with self._lock:
+            self._enter(t)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._times.remove(t)
+                self._leave()
+
+    def _enter(self, t: int) -> None:
+        oldest = min([t, *self._times])
+        try:
+            self._hold(oldest)
+        except ReaderExpired:
+            self._close()  # replications that read under it find that out by themselves
+            self._hold(oldest)
+        self._times.append(t)
+
+    def _hold(self, oldest: int) -> None:
+        if self._reader is None:
+            self._reader = Collection.of_opened(self._opened)
+        try:
+            self._reader.hold(oldest)
+        except (Forgotten, NotYet) as error:
+            if not self._times:
+                self._close()
+            raise TimeForgotten(str(error)) from error
+
+    def _leave(self) -> None:
+        if not self._times:
+            self._close()
+        elif self._reader is not None:
+            try:
+                self._reader.hold(min(self._times))
+            except ReaderExpired:
+                self._close()
+
+    def _close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+        self._reader = None
+
+    @property
+    def _held(self) -> Collection:
+        """The reader that holds the times now."""
+        with self._lock:
+            if self._reader is None:
+                raise ReaderExpired(*self._opened.name, self._opened.who)
+            return self._reader
 
 
-class _Decoder:
-    """Stored rows as rows of objects. The columns are those of envelope ``oplog``, in any order."""
+def object_key(name: ObjectName) -> Key:
+    """The key of an object in a collection."""
+    return name[0].encode(), name[1].encode()
 
-    def __init__(self, place: CollectionPlace) -> None:
-        self._type, self._id = (place.key_columns.index(name) for name in ("type", "id"))
-        names = ("event", "timestamp", "parents")
-        self._event, self._timestamp, self._parents = (place.data_columns.index(name) for name in names)
 
-    def key(self, name: ObjectName) -> Key:
-        """The key of an object."""
-        found = [b"", b""]
-        found[self._type], found[self._id] = name[0].encode(), name[1].encode()
-        return tuple(found)
-
-    def decode(self, row: StoredRow) -> ObjectRow:
-        """A row of an object."""
-        values = row.values
-        event = EventName((values[self._event] or b"").decode())
-        (timestamp,) = _read_long(values[self._timestamp] or b"")
-        operation = ObjectOperation(
-            event,
-            timestamp,
-            _texts(values[self._parents] or b""),
-            row.key[self._type].decode(),
-            row.key[self._id].decode(),
-        )
-        return ObjectRow(row.token, operation, row.t, row.partition, row.offset)
+def object_row(row: StoredRow) -> ObjectRow:
+    """A row of a collection, whose columns are those of envelope ``oplog``, as that of an object."""
+    event, timestamp, parents = row.values
+    type_, id_ = row.key
+    (at,) = _read_long(timestamp or b"")
+    operation = ObjectOperation(
+        EventName((event or b"").decode()), at, _texts(parents or b""), type_.decode(), id_.decode()
+    )
+    return ObjectRow(row.token, operation, row.t, row.partition, row.offset)
 
 
 def _texts(cell: bytes) -> tuple[str, ...]:

@@ -4,9 +4,10 @@ Reads the bindings, newest first, as far back as an offset lies; then the files 
 part of the log that was compacted, or of which a loss was accepted, is not given out: it is not exact.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 
 import pyarrow as pa
@@ -46,13 +47,25 @@ class LoggedBindings:
     """``LoggedTopic`` in the commit log. Threads may share it."""
 
     def __init__(
-        self, control: LogControl, folder: LogFolder, topic: str, topic_id: str, partitions: int
+        self,
+        control: Callable[[], LogControl],
+        folder: LogFolder,
+        topic: str,
+        topic_id: str,
+        partitions: int,
     ) -> None:
-        """The log of a topic under one id; what it has of an earlier topic of the same name is left out."""
-        self._control, self._folder = control, folder
+        """The log of a topic under one id; what it has of an earlier topic of the same name is left out.
+
+        ``control`` connects: on first use, because live streams need no log.
+        """
+        self._connect, self._folder = control, folder
         self._topic, self._topic_id, self._partitions = topic, topic_id, partitions
         self._lock = Lock()
         self._known_ends: tuple[int, tuple[int | None, ...]] | None = None
+
+    @cached_property
+    def _control(self) -> LogControl:
+        return self._connect()
 
     def offsets(self, starts: Mapping[int, int]) -> Mapping[int, LoggedOffsets]:
         """See ``LoggedTopic.offsets``."""

@@ -9,8 +9,7 @@ from typing import Protocol
 from tidemark.connections import KafkaConnection
 from tidemark.kafka.consumer import OffsetRange, PartitionReader
 from tidemark.kafka.errors import OffsetGone
-from tidemark.kafka.tail import FETCHED_AHEAD, FETCHED_AT_ONCE
-from tidemark.kafka.topic_follower import Followed, TopicFollower
+from tidemark.kafka.tail import FETCHED_AHEAD, FETCHED_AT_ONCE, Followed, TopicFollower
 from tidemark.kafka.topics import TopicQuestions
 from tidemark.oplog.model.joining import WantedRange
 from tidemark.oplog.model.judged_operations import LookBack, LookedBack, TopicRecord
@@ -23,7 +22,7 @@ PATIENCE = 10.0
 
 
 class TopicTail(Protocol):
-    """Follows all partitions; see ``kafka.topic_follower.TopicFollower``."""
+    """Follows all partitions; see ``kafka.tail.TopicFollower``."""
 
     def describe(self) -> tuple[str, int]:
         """The cluster's id and the number of partitions."""
