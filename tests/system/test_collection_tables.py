@@ -31,10 +31,23 @@ from tidemark.collection.tables.codec.python_rows import PythonRows
 from tidemark.collection.tables.create import create_collection
 from tidemark.collection.tables.errors import CollectionMissing, TableDiffers
 from tidemark.collection.tables.identity import identify
-from tidemark.collection.tables.key_origins import KeyOrigin, key_origins
+from tidemark.collection.tables.key_origins import (
+    KeyOrigin,
+    KeyVersion,
+    key_origins,
+    newest_before,
+    replaced_since,
+)
 from tidemark.collection.tables.layout import CollectionPlace
 from tidemark.collection.tables.purging import drop_obsolete, drop_times, find_obsolete
 from tidemark.collection.tables.reading import CollectionReader
+from tidemark.collection.tables.stored import (
+    FIRST_TOKEN,
+    StoredRow,
+    TokenCursor,
+    stored_page,
+    stored_versions,
+)
 from tidemark.collection.tables.tables import CollectionTables
 from tidemark.collection.tables.writing import write_rows
 from tidemark.faults import FaultPoint
@@ -523,6 +536,93 @@ def test_the_origin_of_a_key_that_begins_at_a_time_is_its_first_message_there(ma
     collection.write(*rows)
     found = key_origins(collection.tables, A, [rows[0].key])
     assert found == {(rows[0].key, "accounts"): KeyOrigin(1, 0)}
+
+
+def test_the_newest_row_before_a_message_is_one_of_an_earlier_message_of_its_binding_or_before(
+    make: Make,
+) -> None:
+    collection = make(SEATS)
+    rows = [
+        row(A, 1, ("main", 1), ("Ann",), SEATS, partition=3),
+        row(A, 2, ("main", 1), None, SEATS, partition=3),
+        row(A, 7, ("main", 1), ("Cid",), SEATS, partition=3),
+        row(B, 9, ("main", 1), ("Dan",), SEATS, partition=3),
+        row(B, 8, ("side", 1), ("Eve",), SEATS, partition=1),
+    ]
+    collection.write(*rows)
+    key, other, unknown = rows[0].key, rows[4].key, row(A, 0, ("side", 9), None, SEATS).key
+
+    def ids(t: int, first_id: int) -> dict[Any, int]:
+        found = newest_before(collection.tables, t, first_id, [key, other, unknown])
+        return {one: version.message_id for one, version in found.items()}
+
+    assert ids(A, 1) == {}
+    assert ids(A, 7) == {key: 2}
+    assert ids(A, 8) == {key: 7}
+    assert ids(B, 8) == {key: 7}
+    assert ids(B, 9) == {key: 7, other: 8}
+    assert ids(C, 1_000) == {key: 9, other: 8}
+    assert newest_before(collection.tables, B, 8, [key])[key] == KeyVersion(
+        A, 7, rows[2].topic, rows[2].partition, rows[2].offset
+    )
+
+
+def test_a_message_without_a_row_that_has_later_ones_was_replaced_since(make: Make) -> None:
+    collection = make(SEATS)
+    rows = [
+        row(A, 1, ("main", 1), ("Ann",), SEATS),
+        row(A, 7, ("main", 1), ("Cid",), SEATS),
+        row(B, 9, ("side", 1), ("Dan",), SEATS),
+    ]
+    collection.write(*rows)
+    key, other = rows[0].key, rows[2].key
+    assert replaced_since(collection.tables, A, {key: 1, other: 2}) == {other}
+    assert replaced_since(collection.tables, A, {key: 5}) == {key}
+    assert replaced_since(collection.tables, B, {key: 8, other: 9}) == set()
+
+
+# What is stored, in the order of tokens
+
+
+def test_what_is_stored_comes_in_the_order_of_tokens_and_goes_on_from_any_of_them(make: Make) -> None:
+    collection = make()
+    collection.write(*[row(A, n, (f"key {n}",), ("x" * 300, n)) for n in range(1_500)])
+    collection.write(*[row(B, 2_000 + n, (f"key {n}",), None) for n in range(0, 1_500, 3)])
+
+    def read(at: int, token: int = FIRST_TOKEN) -> list[StoredRow]:
+        found: list[StoredRow] = []
+        cursor: TokenCursor | None = TokenCursor(token)
+        while cursor is not None:
+            page = stored_page(collection.tables, at, cursor)
+            found += page.rows
+            cursor = page.next
+        return found
+
+    rows = read(B)
+    assert [one.token for one in rows] == sorted(one.token for one in rows)
+    assert (len(rows), sum(one.gone for one in rows)) == (1_500, 500)
+    tokens = collection.execute("SELECT TOKEN(id) AS token, id FROM $ PER PARTITION LIMIT 1")
+    assert {(one.token, one.key[0].decode()) for one in rows} == {(one.token, one.id) for one in tokens}
+    assert read(B, rows[700].token) == rows[700:]
+    assert not any(one.gone for one in read(A))
+
+
+def test_versions_of_keys_are_those_after_a_time_and_the_newest_before_it(make: Make) -> None:
+    collection = make()
+    rows = [
+        row(A, 0, ("ann",), ("Ann", 1)),
+        row(A, 1, ("ann",), ("Ann", 2)),
+        row(B, 1_000, ("ann",), None),
+        row(B, 1_001, ("bob",), ("Bob", 1)),
+        row(C, 2_000, ("ann",), ("Ann", 3)),
+    ]
+    collection.write(*rows)
+    keys = [rows[0].key, rows[3].key, row(A, 0, ("eve",), None).key]
+    found = stored_versions(collection.tables, keys, A, B)
+    assert {key: [one.message_id for one in versions] for key, versions in found.items()} == {
+        keys[0]: [1_000, 1],
+        keys[1]: [1_001],
+    }
 
 
 # Purging

@@ -16,9 +16,7 @@ from tidemark.compaction.policies.keyed_facts import keyed_facts_of, merge_keyed
 from tidemark.compaction.policies.policy import LastOfKey
 from tidemark.compaction.policies.rules import CompactionRules
 from tidemark.compaction.policies.valid_operations import (
-    COLUMNS as OPERATION_COLUMNS,
-)
-from tidemark.compaction.policies.valid_operations import (
+    OPERATION_COLUMNS,
     merge_operations,
     operations_of_batch,
 )

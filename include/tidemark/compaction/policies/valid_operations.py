@@ -41,7 +41,8 @@ OPERATION_FACTS = pa.schema(
 )
 """An operation: the topic of the file, its key, id and place, what the sender of an undecided correction had
 read, and the file's number."""
-COLUMNS = ("id", "offset", "key", "value", "headers")
+OPERATION_COLUMNS = ("id", "offset", "key", "value", "headers")
+"""The columns that ``operations_of_batch`` reads."""
 DECIDED = -1
 """The value of ``looked_at`` for an operation that is sure to be valid."""
 STAYS, MAY_GO = 0, 1
@@ -88,7 +89,7 @@ def operations_of_batch(
     beginnings, topic_ids = rules.beginnings(file.topic), rules.topic_ids_of(file.topic)
     found: dict[bytes, list[Candidate]] = {}
     fates: list[int] = []
-    columns = (batch[name].to_pylist() for name in COLUMNS[:-1])
+    columns = (batch[name].to_pylist() for name in OPERATION_COLUMNS[:-1])
     for id_, offset, key, value, headers in zip(*columns, headers_of(batch["headers"]), strict=True):
         if id_ in acknowledged:
             fates.append(STAYS)
