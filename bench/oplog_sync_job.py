@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from oplog_agent import PIPELINE_NAME
 from oplog_replication import place_of_objects
-from tidemark.app.sync import open_sync
-from tidemark.spark.jobs.oplog.sync_objects import compare
 
 from tidemark.app.open_pipeline import OpenPipeline
+from tidemark.app.sync import open_sync
 from tidemark.cli.connections import look_up
 from tidemark.pipeline.connections import collect_connections
 from tidemark.pipeline.loader import find_pipeline
+from tidemark.spark.jobs.oplog.sync_objects import compare
 from tidemark.spark.source.cassandra import register_cassandra
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.system
 REASON = ("--execute", "--reason", "a test", "--by", "ann")
 WRITER = (
     "name: accounts, kind: collection, keyspace: {name}, envelope: upsert, key: {{id: text}}, "
-    "columns: {{owner: text, seen: bigint}}, shards: 4, keep: 0s%s"
+    "columns: {{owner: text, seen: bigint, note: ascii}}, shards: 4, keep: 0s%s"
 )
 CLOCK = ", transforms: [{{function: {{path: tests.support.collection_samples.with_time}}}}]"
 
@@ -215,8 +215,8 @@ def test_a_table_whose_column_changes_under_a_building_rendition_closes_its_gate
 
     # When: a column of its table gets another type, and more is delivered.
     session = connect(bank.runs.connections.cassandra["cassandra_default"])
-    session.execute(f"ALTER TABLE {bank.runs.name}.accounts_r2 DROP seen")
-    session.execute(f"ALTER TABLE {bank.runs.name}.accounts_r2 ADD seen blob")
+    session.execute(f"ALTER TABLE {bank.runs.name}.accounts_r2 DROP note")
+    session.execute(f"ALTER TABLE {bank.runs.name}.accounts_r2 ADD note text")
     bank.send(a="bob")
     bank.runs.step("deliver", "accounts.r2")
 
@@ -224,6 +224,6 @@ def test_a_table_whose_column_changes_under_a_building_rendition_closes_its_gate
     state = bank.opened.positions.load("accounts.r2")
     assert state is not None
     assert state.gate is not None
-    assert "seen" in state.gate.reason
+    assert "note" in state.gate.reason
     bank.deliver("accounts")
     assert bank.owners("accounts") == {"bob"}

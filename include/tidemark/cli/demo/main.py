@@ -18,6 +18,7 @@ from tidemark.cli import services
 from tidemark.cli.connections import look_up
 from tidemark.cli.demo import accounts
 from tidemark.cli.demo.airflow import FINISHED, PURGE_DAG, DemoFailed, show_expiry, task_failures, wait
+from tidemark.cli.demo.oplog import oplog_lines
 from tidemark.cli.demo.orders import expired_order, sample_actions
 from tidemark.cli.demo.work import work_lines
 from tidemark.cli.output.tables import status_table
@@ -75,15 +76,16 @@ def main() -> int:
         start_services(settings)
         connections = collect_connections(pipeline, look_up)
         create_topics(pipeline, connections)
-        with ThreadPoolExecutor(2) as beside, AirflowApi(settings) as api:
+        with ThreadPoolExecutor(3) as beside, AirflowApi(settings) as api:
             let_dags_run(api, DAG_ID, PURGE_DAG)
             sent = send_orders(pipeline, connections)
             work = beside.submit(work_lines, look_up)
             collection = beside.submit(show_accounts, api)
+            operations = beside.submit(oplog_lines, api, (LOOPBACK, settings.oplog_port), settings.home)
             follow(api, api.trigger(DAG_ID))
             show_summary(settings, pipeline, connections, sent)
             show_expiry(api, lambda: follow(api, api.trigger(DAG_ID)), show)
-            for line in (*work.result(), *collection.result()):
+            for line in (*work.result(), *collection.result(), *operations.result()):
                 show(line)
         console.print(f"All of this took {time.monotonic() - began:.0f} s.")
         return 0

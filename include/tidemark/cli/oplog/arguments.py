@@ -22,12 +22,16 @@ def agent_url(target: str) -> str:
     """The address of an agent. Raises ``UnknownPipeline``, and ``BadParameter`` for one without an agent."""
     if "://" in target:
         return target
+    from tidemark.pipeline.agent import DEFAULT_PORT
     from tidemark.pipeline.loader import find_pipeline
+    from tidemark.settings import Settings
 
     declared = find_pipeline(target)
     if declared.agent is None:
         raise typer.BadParameter(f"pipeline {target} declares no agent. Add a section `agent` to its file.")
     host, port = declared.agent.address
+    if port == DEFAULT_PORT:
+        port = Settings.read().oplog_port
     reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
 
