@@ -15,7 +15,7 @@ from tidemark.oplog.agent.streams.client_writer import ClientWriter
 from tidemark.oplog.agent.streams.errors import ClientBehind, Unjudged
 from tidemark.oplog.agent.streams.hub.hub_reader import looking_back
 from tidemark.oplog.agent.streams.opening import Replication
-from tidemark.oplog.agent.streams.shared_sources import Slots, Sources
+from tidemark.oplog.agent.streams.shared_sources import Slots, Sources, Threads
 from tidemark.oplog.agent.streams.sources.reading import ReadChunk, RecordReading, RowReading
 from tidemark.oplog.model.follower import StreamShape
 from tidemark.oplog.model.joining import WantedRange, missing_before
@@ -54,7 +54,7 @@ class CatchingUp:
             reading = RowReading(store, begin, rows.bounds, self._shape, sources.data)
             await self._writer.during(slots.acquire())
             try:
-                is_over, pending = await self._turn(reading, slots)
+                is_over, pending = await self._turn(reading, slots, sources.store_threads)
             finally:
                 slots.release()
             token = reading.token
@@ -99,7 +99,7 @@ class CatchingUp:
                 ends = {one.partition: one.end for one in missing}
                 records = ranges.records(missing)
                 reading = RecordReading(records, ends, judge, vector, self._shape, sources.data)
-                _, pending = await self._turn(reading, slots)
+                _, pending = await self._turn(reading, slots, threads)
             except BaseException:
                 await threads.run(ranges.close)
                 raise
@@ -110,26 +110,28 @@ class CatchingUp:
 
     async def _from_log(self, starts: dict[int, int], judge: JudgedOperations, vector: MovingVector) -> None:
         sources, held = self._sources, ExitStack()
-        slots, threads, log = sources.limits.log_readers, sources.threads, sources.log
+        slots, threads, log = sources.limits.log_readers, sources.store_threads, sources.log
         assert log is not None
         await self._writer.during(slots.acquire())
         try:
             records, ends = await threads.run(lambda: held.enter_context(log.records(starts)))
             reading = RecordReading(records, ends, judge, vector, self._shape, sources.data)
-            _, pending = await self._turn(reading, slots)
+            _, pending = await self._turn(reading, slots, threads)
         finally:
             await threads.run(held.close)
             slots.release()
         await self._finish(pending)
 
-    async def _turn(self, reading: Reading, slots: Slots) -> tuple[bool, "asyncio.Task[None] | None"]:
+    async def _turn(
+        self, reading: Reading, slots: Slots, threads: Threads
+    ) -> tuple[bool, "asyncio.Task[None] | None"]:
         """Send chunks for as long as the client is quick and does not keep others waiting.
 
         Returns whether the reading is over, and a write that is not done yet.
         """
         writer, began = self._writer, time.monotonic()
         while True:
-            chunk = await writer.during(self._sources.threads.run(reading.next))
+            chunk = await writer.during(threads.run(reading.next))
             if chunk.data:
                 pending = asyncio.create_task(writer.write(chunk.data, chunk.count))
                 try:
