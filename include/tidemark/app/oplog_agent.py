@@ -132,8 +132,8 @@ def register_collections(opened: OpenPipeline) -> None:
 
 
 def agent_streams(opened: OpenPipeline, settings: AgentSettings, topic: AgentTopic) -> Streams:
-    """The streams of an agent. They connect on first use: without Cassandra, they send what Kafka has."""
-    declared, pipeline = settings.declared, opened.pipeline
+    """The streams of an agent."""
+    declared = settings.declared
     chosen = StreamSettings(
         pipeline=settings.pipeline,
         topic=settings.topic,
@@ -145,6 +145,12 @@ def agent_streams(opened: OpenPipeline, settings: AgentSettings, topic: AgentTop
         checkpoint=declared.checkpoint.total_seconds(),
         max_age=declared.max_age.total_seconds(),
     )
+    return open_streams(opened, chosen)
+
+
+def open_streams(opened: OpenPipeline, settings: StreamSettings) -> Streams:
+    """The streams of a pipeline. They connect on first use: without Cassandra, they send what Kafka has."""
+    pipeline = opened.pipeline
 
     def control() -> LogControl:
         return LogControl(look_at_control(opened.connections), pipeline.name)
@@ -153,7 +159,7 @@ def agent_streams(opened: OpenPipeline, settings: AgentSettings, topic: AgentTop
         folder = LogFolder(pipeline.name, pipeline.log.path)
         return LoggedBindings(control, folder, settings.topic, followed.topic_id, followed.partitions)
 
-    return Streams(chosen, KafkaTopic(settings.kafka, settings.topic), log, _objects(opened))
+    return Streams(settings, KafkaTopic(settings.kafka, settings.topic), log, _objects(opened))
 
 
 def _objects(opened: OpenPipeline) -> CollectionStore | None:
