@@ -15,7 +15,7 @@ from tidemark.oplog.agent.streams.client_writer import ClientWriter
 from tidemark.oplog.agent.streams.errors import ClientBehind, Unjudged
 from tidemark.oplog.agent.streams.hub.hub_reader import looking_back
 from tidemark.oplog.agent.streams.opening import Replication
-from tidemark.oplog.agent.streams.shared_sources import Slots, Sources
+from tidemark.oplog.agent.streams.shared_sources import Slots, Sources, Threads
 from tidemark.oplog.agent.streams.sources.reading import ReadChunk, RecordReading, RowReading
 from tidemark.oplog.agent.streams.sources.topic_door import TopicRanges
 from tidemark.oplog.model.follower import StreamShape
@@ -55,8 +55,12 @@ class CatchingUp:
             reading = RowReading(store, begin, rows.bounds, self._shape, sources.data)
             slot = slots.slot()
             try:
+<<<<<<< HEAD
                 await self._writer.during(slot.acquire())
                 is_over, pending = await self._turn(reading, slots)
+=======
+                is_over, pending = await self._turn(reading, slots, sources.store_threads)
+>>>>>>> wt-faults
             finally:
                 slot.release()
             token = reading.token
@@ -96,6 +100,7 @@ class CatchingUp:
         slots, threads = sources.limits.readers, sources.threads
         slot, is_well = slots.slot(), False
         try:
+<<<<<<< HEAD
             await self._writer.during(slot.acquire())
             await threads.run(lambda: taken.append(sources.idle.take()))
             ends = {one.partition: one.end for one in missing}
@@ -103,6 +108,18 @@ class CatchingUp:
             reading = RecordReading(records, ends, judge, vector, self._shape, sources.data)
             _, pending = await self._turn(reading, slots)
             is_well = True
+=======
+            ranges = await threads.run(sources.idle.take)
+            try:
+                ends = {one.partition: one.end for one in missing}
+                records = ranges.records(missing)
+                reading = RecordReading(records, ends, judge, vector, self._shape, sources.data)
+                _, pending = await self._turn(reading, slots, threads)
+            except BaseException:
+                await threads.run(ranges.close)
+                raise
+            await threads.run(lambda: sources.idle.give_back(ranges))
+>>>>>>> wt-faults
         finally:
             await threads.run(lambda: sources.idle.give_back(taken, is_well))
             slot.release()
@@ -110,27 +127,29 @@ class CatchingUp:
 
     async def _from_log(self, starts: dict[int, int], judge: JudgedOperations, vector: MovingVector) -> None:
         sources, held = self._sources, ExitStack()
-        slots, threads, log = sources.limits.log_readers, sources.threads, sources.log
+        slots, threads, log = sources.limits.log_readers, sources.store_threads, sources.log
         assert log is not None
         slot = slots.slot()
         try:
             await self._writer.during(slot.acquire())
             records, ends = await threads.run(lambda: held.enter_context(log.records(starts)))
             reading = RecordReading(records, ends, judge, vector, self._shape, sources.data)
-            _, pending = await self._turn(reading, slots)
+            _, pending = await self._turn(reading, slots, threads)
         finally:
             await threads.run(held.close)
             slot.release()
         await self._finish(pending)
 
-    async def _turn(self, reading: Reading, slots: Slots) -> tuple[bool, "asyncio.Task[None] | None"]:
+    async def _turn(
+        self, reading: Reading, slots: Slots, threads: Threads
+    ) -> tuple[bool, "asyncio.Task[None] | None"]:
         """Send chunks for as long as the client is quick and does not keep others waiting.
 
         Returns whether the reading is over, and a write that is not done yet.
         """
         writer, began = self._writer, time.monotonic()
         while True:
-            chunk = await writer.during(self._sources.threads.run(reading.next))
+            chunk = await writer.during(threads.run(reading.next))
             if chunk.data:
                 pending = asyncio.create_task(writer.write(chunk.data, chunk.count))
                 try:

@@ -53,6 +53,17 @@ class ClientStream:
         """Send the stream until it ends."""
         watching = asyncio.create_task(self._watch_disconnect(receive))
         try:
+            await self._until_end(send)
+        except asyncio.CancelledError:
+            if not self.writer.is_kicked:
+                raise
+            self.was_slow = True
+        finally:
+            watching.cancel()
+            await self._give_up_rows()
+
+    async def _until_end(self, send: Send) -> None:
+        try:
             await send({"type": "http.response.start", "status": 200, "headers": self._headers()})
             await self._send_all()
         except ClientGone:
@@ -65,14 +76,15 @@ class ClientStream:
             # The client comes back with its last id, and is told then what is wrong.
             events.warning("stream not continued", reason=str(error))
             await self.writer.farewell()
-        except asyncio.CancelledError:
+
+    async def _give_up_rows(self) -> None:
+        if self._start.rows is None:
+            return
+        try:
+            await self._sources.store_threads.run(self._start.rows.held.close)
+        except asyncio.CancelledError:  # after they were given up
             if not self.writer.is_kicked:
                 raise
-            self.was_slow = True
-        finally:
-            watching.cancel()
-            if self._start.rows is not None:
-                await self._sources.threads.run(self._start.rows.held.close)
 
     def offer(self) -> None:
         """The tick: there may be new operations."""
@@ -98,7 +110,7 @@ class ClientStream:
                 reset = writer.format.event(Marker.RESET, str(start.rows.begin).encode())
                 await writer.write(reset, 1)
             await catching_up.send_rows(start.rows)
-            await self._sources.threads.run(start.rows.held.close)
+            await self._give_up_rows()
             live = str(OperationId(start.digest, start.vector)).encode()
             await writer.write(writer.format.event(Marker.LIVE, live), 1)
         vector = await catching_up.send_missed(start.vector)

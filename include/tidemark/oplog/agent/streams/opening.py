@@ -239,7 +239,7 @@ async def _resumed(sources: Sources, begin: ReplicationId) -> Replication:
             raise TimeForgotten(f"the time {begin.t} was never readable")
         return Replication(begin, bounds, held)
 
-    return await _continued(sources, await sources.threads.run(resume))
+    return await _continued(sources, await sources.store_threads.ask(resume, _give_up))
 
 
 async def _prepared(
@@ -254,7 +254,7 @@ async def _prepared(
         begin = ReplicationId(digest, t, BEGINNING, wanted, end(log.ends_at(t)))
         return Replication(begin, bounds, held)
 
-    return await _continued(sources, await sources.threads.run(prepare))
+    return await _continued(sources, await sources.store_threads.ask(prepare, _give_up))
 
 
 def _bounds(log: LoggedTopic, wanted: WantedRows) -> RowBounds:
@@ -290,5 +290,9 @@ async def _continued(sources: Sources, rows: Replication) -> Replication:
         at = rows.begin.end[number]
         raise OperationsLost(sources.settings.topic, number, at, offsets.first, offsets.end)
     except BaseException:
-        await sources.threads.run(rows.held.close)
+        await sources.store_threads.run(rows.held.close)
         raise
+
+
+def _give_up(rows: Replication) -> None:
+    rows.held.close()

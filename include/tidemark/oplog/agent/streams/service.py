@@ -23,7 +23,7 @@ from tidemark.oplog.agent.streams.client_writer import ClientWriter
 from tidemark.oplog.agent.streams.errors import HubNotReady, StreamError, StreamOver
 from tidemark.oplog.agent.streams.hub.hub import Hub
 from tidemark.oplog.agent.streams.hub.hub_reader import FollowedTopic, HubReader
-from tidemark.oplog.agent.streams.opening import begin_stream
+from tidemark.oplog.agent.streams.opening import StreamStart, begin_stream
 from tidemark.oplog.agent.streams.requests import StreamRequest
 from tidemark.oplog.agent.streams.settings import StreamSettings
 from tidemark.oplog.agent.streams.shared_sources import IdleRanges, Limits, Sources, Threads
@@ -41,6 +41,7 @@ LogOf = Callable[[FollowedTopic], LoggedTopic]
 READY_WITHIN = 5.0
 """Seconds that a request waits for the hub."""
 NEXT_LIFE_AFTER = 1.0
+STOPS = "the agent stops"
 OTHER_THREADS = 4
 """For short questions, beside those that read for clients."""
 
@@ -101,6 +102,7 @@ class Streams:
         self._settings, self._door, self._log_of, self._store = settings, door, log, store
         self._chance, self._data = chance, OperationData(settings.object_url)
         self._clients: set[ClientStream] = set()
+        self._openings: set[asyncio.Task[tuple[Sources, StreamStart]]] = set()
         self._connections = self._sent = self._slow = 0
         self._sources: Sources | None = None
         self._reason = "it has just begun"
@@ -134,9 +136,10 @@ class Streams:
     async def start(self) -> None:
         """Begin to follow the topic. Returns at once; Kafka may be down, then it is tried again."""
         settings = self._settings
-        most = settings.readers + settings.log_readers + settings.scans + OTHER_THREADS
-        self._executor = ThreadPoolExecutor(most, "oplog streams")
-        self._threads = Threads(self._executor)
+        self._executor = ThreadPoolExecutor(settings.readers + OTHER_THREADS, "oplog kafka")
+        asking_cassandra = settings.log_readers + settings.scans + OTHER_THREADS
+        self._store_executor = ThreadPoolExecutor(asking_cassandra, "oplog cassandra")
+        self._threads, self._store_threads = Threads(self._executor), Threads(self._store_executor)
         self._changed = asyncio.Event()
         self._lives = asyncio.create_task(self._live_on(), name="oplog hub lives")
         self._watch = asyncio.create_task(self._watch_clients(), name="oplog watch")
@@ -156,9 +159,16 @@ class Streams:
             abort: Ends the connection at once, with what is not sent yet. Without it, the connection of a
                 client that takes nothing ends when the task of the request does.
         """
+        opening = asyncio.ensure_future(self._begin(request))
+        self._openings.add(opening)
         try:
-            sources = await self._ready()
-            start = await begin_stream(request, sources)
+            sources, start = await opening
+        except asyncio.CancelledError:
+            if not (opening.cancelled() and self._is_draining):
+                raise
+            stops = HubNotReady(STOPS)
+            await refuse(send, stops.status, str(stops), stops.retry_after)
+            return
         except BadEventId as error:
             await refuse(send, 400, str(error))
             return
@@ -168,6 +178,9 @@ class Streams:
         except TidemarkError as error:
             await refuse(send, StreamError.status, str(error), StreamError.retry_after)
             return
+        finally:
+            opening.cancel()
+            self._openings.discard(opening)
         format_ = JSON_LINES if request.ndjson else SERVER_SENT
         writer = ClientWriter(self._settings, format_, send, self._ends_at(request), abort)
         client = ClientStream(sources, start, request.stream_filter, writer)
@@ -183,9 +196,17 @@ class Streams:
             self._slow += client.was_slow
             client.over.set_result(None)
 
+    async def _begin(self, request: StreamRequest) -> tuple[Sources, StreamStart]:
+        sources = await self._ready()
+        return sources, await begin_stream(request, sources)
+
     async def drain(self) -> None:
         """End all streams, so that clients reconnect to another agent, and stop to follow the topic."""
         self._is_draining = True
+        if openings := list(self._openings):
+            for opening in openings:
+                opening.cancel()
+            await asyncio.wait(openings)
         for client in list(self._clients):
             client.writer.stop(StreamOver())
         if over := [client.over for client in self._clients]:
@@ -198,7 +219,8 @@ class Streams:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        self._executor.shutdown(wait=False)
+        for executor in (self._executor, self._store_executor):
+            executor.shutdown(wait=False)
 
     async def check(self) -> None:
         """Ask Kafka and the collection. Raises ``TidemarkError`` where one of them does not answer."""
@@ -206,7 +228,7 @@ class Streams:
         sources.forget_offsets()
         await sources.offsets()
         if self._store is not None:
-            await self._threads.run(self._store.check)
+            await self._store_threads.ask(self._store.check)
 
     async def _ready(self) -> Sources:
         """What streams are read from, once the hub is live. Raises ``HubNotReady``."""
@@ -214,7 +236,7 @@ class Streams:
         while (sources := self._sources) is None or not sources.hub.is_live:
             left = deadline - time.monotonic()
             if left <= 0 or self._is_draining:
-                raise HubNotReady("the agent stops" if self._is_draining else self._reason)
+                raise HubNotReady(STOPS if self._is_draining else self._reason)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), left)
             self._changed.clear()
@@ -252,6 +274,7 @@ class Streams:
             log,
             self._store,
             self._threads,
+            self._store_threads,
             Limits.of(self._settings),
             idle,
             self._data,

@@ -1,13 +1,15 @@
 """What the streams of one agent are read from, shared by its clients during one life of the hub.
 
 Blocking work runs in the agent's own threads, bounded by slots: so many readers of Kafka, of the commit log
-and of the collection at the same time. Belongs to the event loop.
+and of the collection at the same time. What asks Cassandra has threads of its own: while Cassandra is silent,
+they are all taken, and clients that need Kafka only are served by the others. Belongs to the event loop.
 """
 
 import asyncio
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -29,6 +31,8 @@ from tidemark.oplog.model.vector import Vector, covers
 
 Answer = TypeVar("Answer")
 
+PATIENCE = 10.0
+"""Seconds that a client waits for an answer of Cassandra before it is told to come back later."""
 OFFSETS_AGE = 1.0
 """Seconds for which the first and next offsets of Kafka's partitions count as known."""
 
@@ -78,19 +82,47 @@ class Slot:
 
 
 class Threads:
-    """Runs blocking work; a cancelled caller waits for its end, so that nothing is used by two threads."""
+    """Runs blocking work."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
 
     async def run(self, work: Callable[[], Answer]) -> Answer:
-        """The answer of ``work``."""
+        """The answer of ``work``. A cancelled caller waits for its end: nothing is used by two threads."""
         running = asyncio.get_running_loop().run_in_executor(self._executor, work)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
             await asyncio.wait([running])
             raise
+
+    async def ask(
+        self, work: Callable[[], Answer], unwanted: Callable[[Answer], object] = lambda _: None
+    ) -> Answer:
+        """The answer of ``work``, waited for with patience and not longer. Raises ``NoCollection``.
+
+        Args:
+            work: A question to Cassandra. It goes on where the caller does not wait for it any more.
+            unwanted: Gives up an answer that came too late. Blocks.
+        """
+        running = asyncio.get_running_loop().run_in_executor(self._executor, work)
+        try:
+            done, _ = await asyncio.wait([running], timeout=PATIENCE)
+        except asyncio.CancelledError:
+            self._give_up(running, unwanted)
+            raise
+        if not done:
+            self._give_up(running, unwanted)
+            raise NoCollection(f"Cassandra has not answered within {PATIENCE:g} s")
+        return running.result()
+
+    def _give_up(self, running: "asyncio.Future[Answer]", unwanted: Callable[[Answer], object]) -> None:
+        def came(late: "asyncio.Future[Answer]") -> None:
+            if not late.cancelled() and late.exception() is None:
+                with suppress(RuntimeError):  # the agent has stopped, and what it held ends with its term
+                    self._executor.submit(unwanted, late.result())
+
+        running.add_done_callback(came)
 
 
 @dataclass
@@ -145,7 +177,8 @@ class Sources:
         door: The topic.
         log: The topic's log; None where the agent has none.
         store: The collection; None where the agent has none.
-        threads: Where blocking work runs.
+        threads: Where blocking work runs that asks Kafka.
+        store_threads: Where blocking work runs that asks Cassandra.
         limits: The slots.
         idle: Readers of ranges.
         data: The encoding of operations.
@@ -157,6 +190,7 @@ class Sources:
     log: LoggedTopic | None
     store: ObjectStore | None
     threads: Threads
+    store_threads: Threads
     limits: Limits
     idle: IdleRanges
     data: OperationData
@@ -194,7 +228,7 @@ class Sources:
         asked = {number: at for number, at in asked.items() if at > self._blocked.get(number, -1)}
         if asked and self.log is not None:
             log = self.log
-            logged = dict(await self.threads.run(lambda: log.offsets(asked)))
+            logged = dict(await self.store_threads.ask(lambda: log.offsets(asked)))
         return plan_resume(vector, offsets, logged)
 
     async def offsets(self) -> Sequence[KafkaOffsets]:
