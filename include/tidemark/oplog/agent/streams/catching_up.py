@@ -55,12 +55,8 @@ class CatchingUp:
             reading = RowReading(store, begin, rows.bounds, self._shape, sources.data)
             slot = slots.slot()
             try:
-<<<<<<< HEAD
                 await self._writer.during(slot.acquire())
-                is_over, pending = await self._turn(reading, slots)
-=======
                 is_over, pending = await self._turn(reading, slots, sources.store_threads)
->>>>>>> wt-faults
             finally:
                 slot.release()
             token = reading.token
@@ -100,26 +96,13 @@ class CatchingUp:
         slots, threads = sources.limits.readers, sources.threads
         slot, is_well = slots.slot(), False
         try:
-<<<<<<< HEAD
             await self._writer.during(slot.acquire())
             await threads.run(lambda: taken.append(sources.idle.take()))
             ends = {one.partition: one.end for one in missing}
             records = taken[0].records(missing)
             reading = RecordReading(records, ends, judge, vector, self._shape, sources.data)
-            _, pending = await self._turn(reading, slots)
+            _, pending = await self._turn(reading, slots, threads)
             is_well = True
-=======
-            ranges = await threads.run(sources.idle.take)
-            try:
-                ends = {one.partition: one.end for one in missing}
-                records = ranges.records(missing)
-                reading = RecordReading(records, ends, judge, vector, self._shape, sources.data)
-                _, pending = await self._turn(reading, slots, threads)
-            except BaseException:
-                await threads.run(ranges.close)
-                raise
-            await threads.run(lambda: sources.idle.give_back(ranges))
->>>>>>> wt-faults
         finally:
             await threads.run(lambda: sources.idle.give_back(taken, is_well))
             slot.release()
