@@ -94,7 +94,15 @@ def test_every_task_retries_says_what_it_does_and_may_not_run_for_ever(dag_bag: 
             assert task.retries >= 1, task.task_id
             assert task.doc_md, task.task_id
             # A person may take as long as they like, and so may a target that is down.
-            waiting = ("ask", "approve", "wait_for_target", "wait_for_work", "wait_for_replication", "soak")
+            waiting = (
+                "ask",
+                "approve",
+                "barrier",
+                "soak",
+                "wait_for_target",
+                "wait_for_work",
+                "wait_for_replication",
+            )
             waits = task.task_id in waiting or task.task_id.startswith("gate_")
             assert task.execution_timeout or waits, task.task_id
 
