@@ -83,7 +83,7 @@ def test_R22_R26_R27_C16_C17_cut_off_50_times_in_a_replication_a_copy_is_what_th
     copy = StreamCopy(position="0")
     with given_cuts(agent.port, allowance) as proxy, FollowingClient(lambda: proxy.url, copy):
         with changing(change):
-            wait_until(lambda: proxy.cuts == CUTS and copy.is_live, what=f"the end; {copy.modes}")
+            wait_until(lambda: proxy.cuts == CUTS and copy.is_live, 10, what=f"the end; {copy.modes}")
         wait_until(lambda: copy.objects == source.objects, 20, what="the copy to be the source")
     assert set(copy.modes) <= {"replication", "exact"}
 
