@@ -17,7 +17,7 @@ from tidemark.pipeline.loader import find_pipeline
 from tidemark.writers.collection.kind import CollectionDeclaration
 from tidemark.writers.collection.places import place_of
 
-ROUNDS = 3
+ROUNDS = 2
 COLUMNS = ("type", "id", "event", "timestamp", "parents", "gone", "partition", "offset")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from tidemark.oplog.sync.dump import opened_dump
+from tidemark.oplog.sync.dump.reader import opened_dump
 from tidemark.oplog.sync.file_columns import CURRENT
 from tidemark.oplog.sync.run_files import DiffSummary, DumpSummary, SyncFiles
 from tidemark.spark.jobs.oplog.sync_objects import find_differences, read_dump

@@ -185,7 +185,7 @@ class MemoryRanges:
             raise OffsetGone(f"{wanted.partition}: {wanted.needed}")
         first = max(first, wanted.first)
         found = self.records([WantedRange(wanted.partition, first, wanted.end)])
-        return LookedBack(first, list(found))
+        return LookedBack.of(first, found)
 
     def rest(self) -> None:
         pass
@@ -252,7 +252,7 @@ class MemoryLog:
         if self._end(wanted.partition) < wanted.end or self.is_compacted:
             raise OffsetGone(f"{wanted.partition}: {wanted.needed}")
         reach = range(wanted.first, wanted.end)
-        return LookedBack(wanted.first, [found[at] for at in reach if at in found])
+        return LookedBack.of(wanted.first, [found[at] for at in reach if at in found])
 
     def ends_at(self, t: int) -> Sequence[int | None]:
         found = [slices for bound, slices in self.bindings if bound <= t]

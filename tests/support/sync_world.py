@@ -34,9 +34,7 @@ from tidemark.oplog.sync.synchronisation import Synchronisation
 PIPELINE = "events"
 START = "1970-01-01T00:00:12Z"
 _SIDES = [("line", pa.int64()), ("dumped_at", pa.int64()), ("dumped_parents", pa.list_(pa.string()))]
-_PAIRS = pa.schema(
-    [("is_same", pa.bool_()), ("type", pa.string()), ("id", pa.string()), *_SIDES, *list(CURRENT)[2:]]
-)
+_PAIRS = pa.schema([("type", pa.string()), ("id", pa.string()), *_SIDES, *list(CURRENT)[2:]])
 
 
 class OpenMemoryTopic(MemoryTopic):
@@ -185,7 +183,7 @@ def _line(id_: str, at: int, parents: Sequence[str] = ()) -> str:
 
 def _pair(key: bytes, row: Mapping[str, Any] | None, current: CurrentRow | None) -> dict[str, Any]:
     type_, _, id_ = key.decode().partition("/")
-    pair: dict[str, Any] = {**dict.fromkeys(PAIRED), "is_same": False, "type": type_, "id": id_}
+    pair: dict[str, Any] = {**dict.fromkeys(PAIRED), "type": type_, "id": id_}
     if row is not None:
         pair |= {"line": row["line"], "dumped_at": row["timestamp"], "dumped_parents": row["parents"]}
     if current is not None:

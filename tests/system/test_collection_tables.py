@@ -601,8 +601,8 @@ def test_what_is_stored_comes_in_the_order_of_tokens_and_goes_on_from_any_of_the
     rows = read(B)
     assert [one.token for one in rows] == sorted(one.token for one in rows)
     assert (len(rows), sum(one.gone for one in rows)) == (1_500, 500)
-    tokens = collection.execute("SELECT TOKEN(id) AS token, id FROM $ PER PARTITION LIMIT 1")
-    assert {(one.token, one.key[0].decode()) for one in rows} == {(one.token, one.id) for one in tokens}
+    tokens = collection.execute("SELECT TOKEN(id) AS placed, id FROM $ PER PARTITION LIMIT 1")
+    assert {(one.token, one.key[0].decode()) for one in rows} == {(one.placed, one.id) for one in tokens}
     assert read(B, rows[700].token) == rows[700:]
     assert not any(one.gone for one in read(A))
 

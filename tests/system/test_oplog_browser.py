@@ -19,7 +19,7 @@ from tidemark.settings import ROOT
 
 pytestmark = pytest.mark.system
 
-EXAMPLE_ON = ROOT / "docs" / "oplog_consumers_draft.md"
+EXAMPLE_ON = ROOT / "docs" / "oplog.md"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 MISSING = (
     "There is no Chromium on this machine, and the example for browsers is tested in one. Install the "

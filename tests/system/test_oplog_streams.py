@@ -140,6 +140,23 @@ async def test_R15_an_agent_that_starts_on_an_aborted_tail_is_live(events: SyncR
 
 
 @in_loop
+async def test_R15_an_agent_that_starts_in_an_open_transaction_is_live(events: SyncRuns) -> None:
+    options = events.runs.connections.kafka.librdkafka_options()
+    producer = Producer({**options, "transactional.id": uuid4().hex})
+    one = ObjectOperation(EventName.INSERT, AT * 1000, (), "video", "open")
+    await in_thread(producer.init_transactions, 30)
+    producer.begin_transaction()
+    for number in range(PARTITIONS):
+        producer.produce(events.runs.name, encoded(one), one.key, partition=number)
+    await in_thread(producer.flush, 30)
+    async with agent(events) as here:
+        client = await here.opened()
+        assert client.status == 200
+        await in_thread(producer.commit_transaction, 30)
+        assert await told(client, PARTITIONS) == ["insert open"] * PARTITIONS
+
+
+@in_loop
 async def test_R16_every_id_is_continued_exactly_by_the_next_agent(events: SyncRuns) -> None:
     async with agent(events) as here:
         client = await here.opened()

@@ -1,7 +1,5 @@
 """The part of ``make demo`` about operations: an agent, a consumer that is cut off, a replication, and a
 synchronisation with a dump that repairs three objects.
-
-The consumer keeps its position in the home, so a further call of the demo goes on where the last one ended.
 """
 
 import json
@@ -13,10 +11,11 @@ from typing import Any
 
 from tidemark.cli.demo.airflow import DemoFailed, run_until, wait
 from tidemark.embedded.services.airflow_api import AirflowApi
-from tidemark.oplog.consumer.items import OpLogLive, OpLogOperation, OpLogReset
+from tidemark.oplog.consumer.items import OpLogItem, OpLogLive, OpLogOperation, OpLogReset
 from tidemark.oplog.consumer.oplog import OpLog
 from tidemark.oplog.producer.lines import OperationLine, read_lines
 from tidemark.oplog.producer.udp_sender import UdpSender
+from tidemark.oplog.sync.report import report_line
 
 PIPELINE = "oplog"
 REPLICATE_DAG, SYNC_DAG = f"{PIPELINE}.replicate", f"{PIPELINE}.sync"
@@ -60,9 +59,10 @@ def oplog_lines(api: AirflowApi, address: tuple[str, int], home: Path) -> list[s
 def _cut_off(url: str, address: tuple[str, int], state_file: Path, copy: Copy) -> Iterator[str]:
     """A consumer that takes a part of the operations, is cut off, and comes back for the rest."""
     operations = list(sample_operations())
-    copy |= _replicate(url) if state_file.exists() else {}
+    state_file.unlink(missing_ok=True)  # of an earlier call: a consumer without one begins with every object
     with UdpSender(*address) as sender:
         with OpLog(url, state_file=state_file) as oplog:
+            _until_live(oplog, copy)
             for line in operations[:BEFORE_THE_CUT]:
                 sender.send(line)
             first = _take(oplog, copy, BEFORE_THE_CUT)
@@ -78,34 +78,38 @@ def _take(oplog: OpLog, copy: Copy, wanted: int) -> int:
     """Apply so many operations to the copy; returns how many there were."""
     taken = 0
     for item in oplog:
-        if isinstance(item, OpLogReset):
-            copy.clear()
-        elif isinstance(item, OpLogOperation):
-            _apply(copy, item)
-            taken += 1
+        taken += isinstance(item, OpLogOperation)
+        _apply(copy, item)
         oplog.done(item)
         if taken == wanted:
             break
     return taken
 
 
-def _apply(copy: Copy, item: OpLogOperation) -> None:
-    if item.event == "delete":
-        copy.pop(item.key, None)
-    else:
-        copy[item.key] = item
+def _until_live(oplog: OpLog, copy: Copy) -> None:
+    """Apply what comes until the consumer has every object."""
+    for item in oplog:
+        _apply(copy, item)
+        oplog.done(item)
+        if isinstance(item, OpLogLive):
+            break
+
+
+def _apply(copy: Copy, item: OpLogItem) -> None:
+    if isinstance(item, OpLogReset):
+        copy.clear()
+    elif isinstance(item, OpLogOperation):
+        if item.event == "delete":
+            copy.pop(item.key, None)
+        else:
+            copy[item.key] = item
 
 
 def _replicate(url: str) -> Copy:
     """Every object there is."""
     copy: Copy = {}
     with OpLog(url, last_event_id="0") as oplog:
-        for item in oplog:
-            if isinstance(item, OpLogLive):
-                break
-            if isinstance(item, OpLogOperation):
-                _apply(copy, item)
-            oplog.done(item)
+        _until_live(oplog, copy)
     return copy
 
 
@@ -129,7 +133,8 @@ def _synchronise(api: AirflowApi, url: str, folder: Path, replica: Mapping[str, 
     run_id = run_until(api, SYNC_DAG, "report", conf)
     report = api.returned(SYNC_DAG, run_id, "report")
     repaired = _differences(replica, _replicate(url))
-    yield f"  {SYNC_DAG} compared them with a dump that differs in three objects: {_told(report)}"
+    yield f"  {SYNC_DAG} compared them with a dump that differs in three objects"
+    yield f"  {report_line(report)}"
     yield f"  a replication afterwards differs in: {', '.join(repaired)}"
     if len(repaired) != 3:
         raise DemoFailed(f"{PIPELINE}: {len(repaired)} objects were repaired instead of 3: {repaired}")
@@ -143,7 +148,3 @@ def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Sequenc
 
 def _state(one: OpLogOperation | None) -> Any:
     return None if one is None else (one.timestamp, one.parents)
-
-
-def _told(report: Mapping[str, Any]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in report["sent"].items())

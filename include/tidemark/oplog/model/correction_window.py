@@ -18,7 +18,7 @@ _LONGEST_KEY = 64
 
 
 class EarlierOperation(NamedTuple):
-    """An operation that was read while looking back."""
+    """An operation that was read while looking back; its key is a ``short_key``."""
 
     offset: int
     key: bytes
@@ -77,7 +77,7 @@ class CorrectionWindow:
         """The operations from ``first`` to ``known_from``, which is ``first`` from now on."""
         found: dict[bytes, list[_Earlier]] = {}
         for offset, key, correction in operations:
-            found.setdefault(short_key(key), []).append(_Earlier(offset, correction))
+            found.setdefault(key, []).append(_Earlier(offset, correction))
         for name, earlier in found.items():
             self._earlier[name] = earlier + self._earlier.get(name, [])
         self.known_from = min(first, self.known_from)

@@ -4,7 +4,7 @@ A record that is no operation is skipped and counted: the pipeline's writer stop
 operator, and a stream goes on.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from tidemark.operations.corrections import FARTHEST
 from tidemark.operations.errors import BadOperation
 from tidemark.operations.operation import ObjectOperation
 from tidemark.operations.reading import read_record
-from tidemark.oplog.model.correction_window import CorrectionWindow, EarlierOperation
+from tidemark.oplog.model.correction_window import CorrectionWindow, EarlierOperation, short_key
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -44,10 +44,15 @@ class LookBack(NamedTuple):
 
 
 class LookedBack(NamedTuple):
-    """What was found: every record from ``first`` on, which is at or before what was needed."""
+    """What was found: every operation from ``first`` on, which is at or before what was needed."""
 
     first: int
-    records: Sequence[TopicRecord]
+    operations: Sequence[EarlierOperation]
+
+    @classmethod
+    def of(cls, first: int, records: Iterable[TopicRecord]) -> "LookedBack":
+        """What these records say. They are read one by one: memory holds their keys."""
+        return cls(first, list(_operations(records)))
 
 
 LookingBack = Callable[[LookBack], LookedBack]
@@ -107,15 +112,13 @@ class JudgedOperations:
         found = self._look_back(LookBack(partition, needed, first, window.known_from))
         if found.first > needed:
             raise ValueError(f"partition {partition} was read from {found.first} on, and {needed} is needed")
-        window.look_back(found.first, _operations(found.records))
+        window.look_back(found.first, found.operations)
 
 
-def _operations(records: Sequence[TopicRecord]) -> list[EarlierOperation]:
-    found = []
+def _operations(records: Iterable[TopicRecord]) -> Iterator[EarlierOperation]:
     for _, offset, key, value, headers in records:
         try:
             read = read_record(key, value, headers)
         except BadOperation:
             continue
-        found.append(EarlierOperation(offset, key or b"", read.correction))
-    return found
+        yield EarlierOperation(offset, short_key(key or b""), read.correction)

@@ -12,7 +12,6 @@ from tidemark.log.bindings.bound_offsets import offsets_bound_at
 from tidemark.log.state.control import LogControl
 from tidemark.oplog.sync.errors import CollectionBehind
 from tidemark.oplog.sync.kafka_operations import TopicState
-from tidemark.oplog.sync.sending import refuse_truncated
 from tidemark.outputs.errors import OutputMissing
 
 NOTHING_BOUND = 0
@@ -39,8 +38,7 @@ class KnownOperations:
 def newest_known(opened: OpenedCollection, control: LogControl, topic: TopicState) -> KnownOperations:
     """The newest time that can be read, and what the collection has then.
 
-    Raises ``CollectionBehind`` where nothing can be read, and ``OplogTopicChanged`` where the topic has lost
-    what was bound.
+    Raises ``CollectionBehind`` where nothing can be read.
     """
     head = control.bindings_head()
     if head.newest is None:
@@ -52,9 +50,7 @@ def newest_known(opened: OpenedCollection, control: LogControl, topic: TopicStat
         raise CollectionBehind(*opened.name, topic.ends) from None
     if output.frontier <= output.since:
         raise CollectionBehind(*opened.name, topic.ends)
-    known = known_at(control, topic, output.frontier - 1)
-    refuse_truncated(control.pipeline, topic.topic, topic.ends, known.starts)
-    return known
+    return known_at(control, topic, output.frontier - 1)
 
 
 def known_at(control: LogControl, topic: TopicState, t: int) -> KnownOperations:

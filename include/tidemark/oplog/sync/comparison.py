@@ -1,6 +1,6 @@
 """The pairs of a full outer join of a dump with the objects: what each asks for, counted.
 
-An engine makes the pairs, and marks those whose sides are the same: of them it need not hand over more.
+An engine makes the pairs. Those whose sides are the same it need not hand over: it says how many they are.
 """
 
 from collections import Counter
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidemark.oplog.sync.decisions import CurrentObject, DumpedObject, Outcome, correction, decide
 from tidemark.oplog.sync.file_columns import CURRENT, DIFF
@@ -18,11 +17,13 @@ from tidemark.oplog.sync.report import correction_line
 SHOWN = 100
 """The most corrections that a plan lists."""
 
-PAIRED = ("is_same", "type", "id", "line", "dumped_at", "dumped_parents", *CURRENT.names[2:])
-"""The columns of a pair: whether both sides are the same, the object, the dump's side, the other one.
+PAIRED = ("type", "id", "line", "dumped_at", "dumped_parents", *CURRENT.names[2:])
+"""The columns of a pair: the object, the dump's side, the other one.
 
-A side that is not there has null for ``line`` or for ``deleted``. Of a pair that is the same, everything else
-may be null."""
+A side that is not there has null for ``line`` or for ``deleted``."""
+
+
+_NOT_DUMPED = {Outcome.DELETE, Outcome.INSERTED_SINCE, Outcome.GONE}
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,12 @@ class Found:
     live: int
     files: tuple[str, ...]
     first: tuple[str, ...]
+
+    def with_same(self, dumped: int) -> "Found":
+        """With the pairs whose sides are the same and were not handed over; the dump has so many objects."""
+        seen = sum(count for outcome, count in self.outcomes.items() if Outcome(outcome) not in _NOT_DUMPED)
+        rest = Counter({Outcome.SAME.value: dumped - seen})
+        return Found.sum([self, Found(dict(rest), dumped - seen, (), ())])
 
     @classmethod
     def sum(cls, parts: Iterable["Found"]) -> Self:
@@ -69,12 +76,7 @@ class Comparison:
     def corrections(self, pairs: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The corrections that pairs in the columns ``PAIRED`` ask for, in the columns of ``DIFF``."""
         for batch in pairs:
-            is_same = batch.column("is_same")
-            if same := is_same.true_count:
-                self._live += same
-                self._outcomes[Outcome.SAME] += same
-            rows = list(self._differing(batch.filter(pc.invert(is_same))))
-            if rows:
+            if rows := list(self._differing(batch)):
                 yield pa.record_batch(list(zip(*rows, strict=True)), schema=DIFF)
 
     def found(self, files: Iterable[str]) -> Found:
@@ -83,7 +85,7 @@ class Comparison:
         return Found(outcomes, self._live, tuple(files), tuple(self._first))
 
     def _differing(self, batch: pa.RecordBatch) -> Iterator[Sequence[Any]]:
-        columns = [batch.column(name).to_pylist() for name in PAIRED[1:]]
+        columns = [batch.column(name).to_pylist() for name in PAIRED]
         for type_, id_, line, *sides in zip(*columns, strict=True):
             dumped_at, dumped_parents, deleted, timestamp, parents, partition, offset = sides
             dumped = None if line is None else DumpedObject(dumped_at, tuple(dumped_parents or ()))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from tidemark.operations.operation import EventName, ObjectOperation
-from tidemark.oplog.sync.dump import DumpLine
+from tidemark.oplog.sync.dump.lines import DumpLine
 from tidemark.oplog.sync.sending import Settled
 
 _OBJECT = [("type", pa.string()), ("id", pa.string())]
@@ -36,8 +36,7 @@ SETTLED = pa.schema([*_OPERATION, ("partition", pa.int32()), ("offset", pa.int64
 
 def dump_batch(lines: Sequence[DumpLine]) -> pa.RecordBatch:
     """Lines of a dump in the columns of ``DUMP``."""
-    numbers, types, ids, timestamps, parents = zip(*lines, strict=True)
-    return pa.record_batch([types, ids, timestamps, parents, numbers], schema=DUMP)
+    return pa.record_batch(list(zip(*lines, strict=True)), schema=DUMP)
 
 
 def operations_of(batch: pa.RecordBatch) -> Iterator[ObjectOperation]:

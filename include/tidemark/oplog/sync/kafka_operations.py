@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Self, cast
 
 from tidemark.connections import KafkaConnection
+from tidemark.kafka import partitioning
 from tidemark.kafka.consumer import OffsetRange, PartitionReader, WhenGone
 from tidemark.kafka.errors import KafkaFailure, NotAllAcknowledged
-from tidemark.kafka.partitioning import key_hash
 from tidemark.kafka.producer import BatchProducer, RecordToSend
 from tidemark.kafka.tail import FETCHED_AHEAD, FETCHED_AT_ONCE
 from tidemark.log.fixed_topics import record_topic, recorded_topic
@@ -116,7 +116,7 @@ def refuse_changed(pipeline: str, now: TopicState, topic_id: str, starts: Mappin
 
 def partition_of(type_: str, id_: str, partitions: int) -> int:
     """The partition of an object's operations."""
-    return key_hash(object_key(type_, id_)) % partitions
+    return partitioning.partition_of(object_key(type_, id_), partitions)
 
 
 class KafkaOperations:

@@ -24,14 +24,13 @@ from tidemark.clock import SECOND
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.files.folder import Folder
 from tidemark.operations.operation import EventName, ObjectOperation, object_key
-from tidemark.oplog.sync.dump import DumpLine, DumpReader, run_key
+from tidemark.oplog.sync.dump.reader import DumpReader, run_key
 from tidemark.oplog.sync.errors import DiffMissing, DumpEmpty, StartRefused
 from tidemark.oplog.sync.file_columns import (
     DIFF,
     DUMP,
     OPERATION,
     SETTLED,
-    dump_batch,
     operations_of,
     settled_batch,
     settled_of,
@@ -40,8 +39,9 @@ from tidemark.oplog.sync.sending import Place, Settled
 
 AREA = "sync"
 REPORTS = posixpath.join(AREA, "reports")
-ROWS_A_FILE = 250_000
 ROWS_AT_ONCE = 25_000
+BATCHES_A_FILE = 5
+"""Few enough for several tasks to have a file each, and to keep them in memory."""
 LIFE = 30 * 24 * 3600 * SECOND
 """How long files of a run stay that was not finished, in µs: its plan may wait for an operator's approval."""
 
@@ -171,14 +171,14 @@ class SyncFiles:
 
     def _write_dump(self, reader: DumpReader, area: str) -> tuple[list[str], bool]:
         """Returns the files, and whether an object may have several lines."""
-        lines, hashes, files = reader.objects(), array("q"), list[str]()
-        while first := list(islice(lines, ROWS_AT_ONCE)):
+        batches, hashes, files = reader.batches(), array("q"), list[str]()
+        while some := list(islice(batches, BATCHES_A_FILE)):
             files.append(posixpath.join(area, f"{len(files):05d}.parquet"))
-            rest = _chunks(islice(lines, ROWS_A_FILE - ROWS_AT_ONCE))
             with self.folder.create(files[-1]) as sink, pq.ParquetWriter(sink, DUMP) as writer:
-                for some in chain([first], rest):
-                    hashes.extend(hash((one.type, one.id)) for one in some)
-                    writer.write_batch(dump_batch(some))
+                for batch in some:
+                    objects = zip(*(batch.column(name).to_pylist() for name in ("type", "id")), strict=True)
+                    hashes.extend(map(hash, objects))
+                    writer.write_batch(batch)
         # Hashes that are equal by chance only cost a step that changes nothing.
         return files, len(np.unique(np.array(hashes, np.int64))) < len(hashes)
 
@@ -326,8 +326,3 @@ def _dump(key: str) -> str:
 
 def _sent(diff: DiffSummary) -> str:
     return posixpath.join(_area(diff.key, diff.t), "sent.json")
-
-
-def _chunks(lines: Iterator[DumpLine]) -> Iterator[list[DumpLine]]:
-    while some := list(islice(lines, ROWS_AT_ONCE)):
-        yield some

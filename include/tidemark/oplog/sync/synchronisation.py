@@ -19,7 +19,7 @@ from tidemark.log.state.control import LogControl
 from tidemark.oplog.sync import barrier
 from tidemark.oplog.sync.barrier import KnownOperations
 from tidemark.oplog.sync.current_objects import read_current
-from tidemark.oplog.sync.dump import opened_dump, parse_start
+from tidemark.oplog.sync.dump.reader import opened_dump, parse_start
 from tidemark.oplog.sync.errors import CorrectionsMissing, NoOplogCollection
 from tidemark.oplog.sync.guard import DeleteLimit, refuse_too_many
 from tidemark.oplog.sync.kafka_operations import (

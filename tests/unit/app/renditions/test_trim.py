@@ -150,9 +150,9 @@ def test_what_two_renditions_are_compared_by_stays_meanwhile(world, monkeypatch)
     target = type(world.started().target)
     read, sinces = target.states, []
 
-    def meanwhile(self, at, piece):
+    def meanwhile(self, at, piece, **how):
         sinces.append(trimming(world, 3_000).run().since)
-        return read(self, at, piece)
+        return read(self, at, piece, **how)
 
     monkeypatch.setattr(target, "states", meanwhile)
     assert world.verify(EXACT).is_clean

@@ -20,7 +20,7 @@ from tidemark.settings import ROOT
 
 pytestmark = pytest.mark.unit
 
-PAGE = (ROOT / "docs" / "oplog_consumers_draft.md").read_text()
+PAGE = (ROOT / "docs" / "oplog.md").read_text()
 BLOCKING, LOOP, PRODUCER = re.findall(r"```python\n(.*?)```", PAGE, re.S)
 (SHELL,) = re.findall(r"```bash\n(.*?)```", PAGE, re.S)
 LOG = [("insert", "a"), ("insert", "b"), ("delete", "a"), ("insert", "c")]

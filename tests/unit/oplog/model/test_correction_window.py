@@ -26,7 +26,9 @@ def given_judge(records: Sequence[TopicRecord], first: int) -> tuple[JudgedOpera
 
     def look_back(wanted: LookBack) -> LookedBack:
         asked.append(wanted)
-        return LookedBack(wanted.first, [one for one in records if wanted.first <= one.offset < wanted.end])
+        return LookedBack.of(
+            wanted.first, [one for one in records if wanted.first <= one.offset < wanted.end]
+        )
 
     judge = JudgedOperations(TOPIC_ID, look_back)
     judge.begin(0, first)

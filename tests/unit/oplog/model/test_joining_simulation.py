@@ -38,7 +38,7 @@ class Topic:
 
     def look_back(self, wanted: LookBack) -> LookedBack:
         found = self.records[wanted.partition]
-        return LookedBack(
+        return LookedBack.of(
             wanted.first, [found[at] for at in sorted(found) if wanted.first <= at < wanted.end]
         )
 

@@ -148,7 +148,7 @@ def test_a_loss_of_an_earlier_topic_does_not_count(world: OplogWorld) -> None:
 def test_looking_back_gives_everything_from_what_is_needed(world: OplogWorld) -> None:
     world.publish_records("x y z x y")
     found = log_of(world).look_back(LookBack(0, needed=1, first=0, end=4))
-    assert (found.first, [one.offset for one in found.records]) == (0, [0, 1, 2, 3])
+    assert (found.first, [one.offset for one in found.operations]) == (0, [0, 1, 2, 3])
 
 
 def test_looking_back_further_than_the_log_goes_is_refused(world: OplogWorld) -> None:

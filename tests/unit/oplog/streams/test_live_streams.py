@@ -8,9 +8,11 @@ from tests.support.memory_oplog import MemoryTopic
 from tests.support.oplog_samples import bad_record, correction, operation, record
 from tests.support.stream_clients import QUICK, StreamClient, given_agent, in_loop
 
+from tidemark.kafka.errors import KafkaFailure
 from tidemark.operations.filters import OperationFilter
 from tidemark.operations.operation import EventName
 from tidemark.oplog.agent.streams.service import StreamFigures
+from tidemark.outputs.reader_errors import ReaderExpired
 
 pytestmark = pytest.mark.unit
 
@@ -362,3 +364,33 @@ async def test_further_partitions_are_followed_and_clients_go_on_exactly(
         again = await world.opened(await client.leave())
         await again.gets("update new")
         assert again.headers["x-oplog-mode"] == "exact"
+
+
+@in_loop
+async def test_a_health_check_asks_kafka_and_the_collection() -> None:
+    async with given_agent() as world:
+        await world.streams.check()
+        world.objects.error = ReaderExpired("objects", "objects", "agent")
+        with pytest.raises(ReaderExpired):
+            await world.streams.check()
+
+
+@in_loop
+async def test_a_health_check_fails_where_kafka_does_not_answer() -> None:
+    async with given_agent() as world:
+        await world.opened()
+        world.topic.is_down = True
+        with pytest.raises(KafkaFailure):
+            await world.streams.check()
+        world.topic.is_down = False
+
+
+@in_loop
+async def test_a_client_that_takes_nothing_does_not_hold_up_the_end_of_the_agent() -> None:
+    async with given_agent(settings=replace(QUICK, stall=0.1)) as world:
+        client = await world.opened()
+        client.blocked.clear()
+        world.topic.send(operation("a"))
+        await client.until(lambda: b"update" in client.body)
+        await world.streams.drain()
+        assert client.aborted

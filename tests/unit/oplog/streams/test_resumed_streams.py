@@ -421,3 +421,38 @@ async def test_a_slow_client_does_not_keep_its_reader(monkeypatch: pytest.Monkey
         slow.blocked.set()
         await slow.until(lambda: len(slow.told) == 8)
         assert sorted(slow.told) == told
+
+
+@in_loop
+async def test_a_client_that_leaves_while_it_waits_for_a_reader_takes_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tidemark.oplog.agent.streams.catching_up.QUICK", 60.0)
+    async with given_agent(settings=replace(NO_RING, readers=1, heartbeat=0.02)) as world:
+        last_id = await id_now(world)
+        send_many(world.topic)
+        await world.caught_up()
+        slow = await world.opened(last_id)
+        slow.blocked.clear()
+        await world.until(lambda: world.streams.figures.readers == 1)
+        waiting = await world.opened(last_id)
+        await waiting.until(lambda: b":\n\n" in waiting.body)
+        await waiting.leave()
+        slow.blocked.set()
+        last = await world.opened(last_id)
+        await last.until(lambda: len(last.told) == 8)
+        await world.until(lambda: world.streams.figures.readers == 0)
+
+
+@in_loop
+async def test_a_client_that_takes_nothing_gives_its_reader_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidemark.oplog.agent.streams.catching_up.QUICK", 60.0)
+    async with given_agent(settings=replace(NO_RING, readers=1, stall=0.05)) as world:
+        last_id = await id_now(world)
+        send_many(world.topic)
+        await world.caught_up()
+        stuck = await world.opened(last_id)
+        stuck.blocked.clear()
+        await stuck.until(lambda: stuck.aborted)
+        await world.until(lambda: world.streams.figures.readers == 0)
+        assert world.topic.open_readers == 0

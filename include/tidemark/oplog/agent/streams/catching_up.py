@@ -17,6 +17,7 @@ from tidemark.oplog.agent.streams.hub.hub_reader import looking_back
 from tidemark.oplog.agent.streams.opening import Replication
 from tidemark.oplog.agent.streams.shared_sources import Slots, Sources, Threads
 from tidemark.oplog.agent.streams.sources.reading import ReadChunk, RecordReading, RowReading
+from tidemark.oplog.agent.streams.sources.topic_door import TopicRanges
 from tidemark.oplog.model.follower import StreamShape
 from tidemark.oplog.model.joining import WantedRange, missing_before
 from tidemark.oplog.model.judged_operations import JudgedOperations
@@ -52,11 +53,12 @@ class CatchingUp:
         while not is_over:
             begin = replace(rows.begin, token=token)
             reading = RowReading(store, begin, rows.bounds, self._shape, sources.data)
-            await self._writer.during(slots.acquire())
+            slot = slots.slot()
             try:
+                await self._writer.during(slot.acquire())
                 is_over, pending = await self._turn(reading, slots, sources.store_threads)
             finally:
-                slots.release()
+                slot.release()
             token = reading.token
             await self._finish(pending)
 
@@ -90,36 +92,35 @@ class CatchingUp:
     async def _from_kafka(
         self, missing: tuple[WantedRange, ...], judge: JudgedOperations, vector: MovingVector
     ) -> None:
-        sources = self._sources
+        sources, taken = self._sources, list[TopicRanges]()
         slots, threads = sources.limits.readers, sources.threads
-        await self._writer.during(slots.acquire())
+        slot, is_well = slots.slot(), False
         try:
-            ranges = await threads.run(sources.idle.take)
-            try:
-                ends = {one.partition: one.end for one in missing}
-                records = ranges.records(missing)
-                reading = RecordReading(records, ends, judge, vector, self._shape, sources.data)
-                _, pending = await self._turn(reading, slots, threads)
-            except BaseException:
-                await threads.run(ranges.close)
-                raise
-            await threads.run(lambda: sources.idle.give_back(ranges))
+            await self._writer.during(slot.acquire())
+            await threads.run(lambda: taken.append(sources.idle.take()))
+            ends = {one.partition: one.end for one in missing}
+            records = taken[0].records(missing)
+            reading = RecordReading(records, ends, judge, vector, self._shape, sources.data)
+            _, pending = await self._turn(reading, slots, threads)
+            is_well = True
         finally:
-            slots.release()
+            await threads.run(lambda: sources.idle.give_back(taken, is_well))
+            slot.release()
         await self._finish(pending)
 
     async def _from_log(self, starts: dict[int, int], judge: JudgedOperations, vector: MovingVector) -> None:
         sources, held = self._sources, ExitStack()
         slots, threads, log = sources.limits.log_readers, sources.store_threads, sources.log
         assert log is not None
-        await self._writer.during(slots.acquire())
+        slot = slots.slot()
         try:
+            await self._writer.during(slot.acquire())
             records, ends = await threads.run(lambda: held.enter_context(log.records(starts)))
             reading = RecordReading(records, ends, judge, vector, self._shape, sources.data)
             _, pending = await self._turn(reading, slots, threads)
         finally:
             await threads.run(held.close)
-            slots.release()
+            slot.release()
         await self._finish(pending)
 
     async def _turn(

@@ -95,13 +95,13 @@ class ClientWriter:
         running = asyncio.ensure_future(work)
         try:
             while True:
+                if running.done():
+                    return running.result()
                 self.refuse_stopped()
                 left = max(self._written_at + self._heartbeat - time.monotonic(), 0)
                 waiting: set[asyncio.Future[object]] = {running, self.stopped}  # type: ignore[arg-type]
                 await asyncio.wait(waiting, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-                if running.done():
-                    return running.result()
-                if not self.stopped.done():
+                if not running.done() and not self.stopped.done():
                     await self.write(self.format.heartbeat)
         finally:
             if not running.done():

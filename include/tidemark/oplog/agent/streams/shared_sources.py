@@ -44,6 +44,10 @@ class Slots:
         self._free, self._most = asyncio.Semaphore(most), most
         self.busy = self.waiting = 0
 
+    def slot(self) -> "Slot":
+        """One of them, not acquired yet."""
+        return Slot(self)
+
     async def acquire(self) -> None:
         """Wait for one."""
         self.waiting += 1
@@ -57,6 +61,24 @@ class Slots:
         """Give one back."""
         self.busy -= 1
         self._free.release()
+
+
+class Slot:
+    """One slot of a client. It may be cancelled at any moment, and knows whether it is held."""
+
+    def __init__(self, slots: Slots) -> None:
+        self._slots, self._is_held = slots, False
+
+    async def acquire(self) -> None:
+        """Wait for it."""
+        await self._slots.acquire()
+        self._is_held = True
+
+    def release(self) -> None:
+        """Give it back where it is held."""
+        if self._is_held:
+            self._is_held = False
+            self._slots.release()
 
 
 class Threads:
@@ -129,13 +151,14 @@ class IdleRanges:
         """One for the caller alone. Blocks."""
         return self._idle.pop() if self._idle else self._door.ranges()
 
-    def give_back(self, ranges: TopicRanges) -> None:
-        """It is not needed any more, and nothing was wrong. Blocks."""
-        ranges.rest()
-        if self._is_closed or len(self._idle) >= self._most:
-            ranges.close()
-        else:
-            self._idle.append(ranges)
+    def give_back(self, taken: Sequence[TopicRanges], is_well: bool) -> None:
+        """They are not needed any more. One that has failed is not used again. Blocks."""
+        for ranges in taken:
+            if is_well and not self._is_closed and len(self._idle) < self._most:
+                ranges.rest()
+                self._idle.append(ranges)
+            else:
+                ranges.close()
 
     def close(self) -> None:
         """Disconnect those that are idle. Blocks."""
@@ -222,11 +245,10 @@ class Sources:
         ]
 
     def _ask(self) -> Sequence[KafkaOffsets]:
-        ranges = self.idle.take()
+        ranges, is_well = self.idle.take(), False
         try:
             found = ranges.offsets(self.hub.topic.partitions)
-        except BaseException:
-            ranges.close()
-            raise
-        self.idle.give_back(ranges)
+            is_well = True
+        finally:
+            self.idle.give_back([ranges], is_well)
         return found

@@ -3,7 +3,8 @@
 What is decided about an object is in ``oplog.sync.comparison``. Sends nothing.
 """
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ from tidemark.spark.jobs.tasks import run_tasks, split_ring, task_count
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+_PLAIN_PATH = re.compile(r"/[A-Za-z0-9/._-]+")
+"""A path of the local disk without characters that Spark takes for a pattern."""
 _FOUND = pa.schema([("found", pa.binary())])
 
 
@@ -61,17 +64,26 @@ def read_dump(spark: "SparkSession", files: SyncFiles, dump: DumpSummary) -> "Da
     """The objects of a dump, each once: its newest line counts, of equally new ones the last."""
     from pyspark.sql import functions as f
 
-    paths = dump.files
+    found = _read_files(spark, files, dump.files)
+    if not dump.has_duplicates:
+        return found
+    newest = f.max(f.struct("timestamp", "line", "parents")).alias("newest")
+    return found.groupBy("type", "id").agg(newest).select("type", "id", "newest.*")
+
+
+def _read_files(spark: "SparkSession", files: SyncFiles, paths: Sequence[str]) -> "DataFrame":
+    """The files of a dump: by Spark itself where it reads the same disk, else by its tasks."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    addresses = [files.folder.address(path) for path in paths]
+    if addresses and all(map(_PLAIN_PATH.fullmatch, addresses)):
+        return spark.read.schema(from_arrow_schema(DUMP)).parquet(*(f"file://{path}" for path in addresses))
 
     def read(number: int) -> Iterator[pa.RecordBatch]:
         for batch in files.dumped(paths[number]):
             yield batch.select(DUMP.names).cast(DUMP)
 
-    found = run_tasks(spark, len(paths), read, DUMP)
-    if not dump.has_duplicates:
-        return found
-    newest = f.max(f.struct("timestamp", "line", "parents")).alias("newest")
-    return found.groupBy("type", "id").agg(newest).select("type", "id", "newest.*")
+    return run_tasks(spark, len(paths), read, DUMP)
 
 
 def read_objects(spark: "SparkSession", sync: Synchronisation, t: int) -> "DataFrame":
@@ -100,27 +112,25 @@ def find_differences(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     write = _Writing(files, dump, t, CodeDigests.loaded())
-    found = pair(dumped, current).mapInArrow(write, from_arrow_schema(_FOUND)).collect()
-    return Found.sum(msgspec.msgpack.decode(bytes(row.found), type=Found) for row in found)
+    rows = differing_pairs(dumped, current).mapInArrow(write, from_arrow_schema(_FOUND)).collect()
+    found = Found.sum(msgspec.msgpack.decode(bytes(row.found), type=Found) for row in rows)
+    return found.with_same(dumped.count() if dump.has_duplicates else dump.lines)
 
 
-def pair(dumped: "DataFrame", current: "DataFrame") -> "DataFrame":
-    """Both sides of every object; of one that is the same in both, only that it is."""
+def differing_pairs(dumped: "DataFrame", current: "DataFrame") -> "DataFrame":
+    """Both sides of every object that is not the same in both."""
     from pyspark.sql import functions as f
 
     left = dumped.select(
         "type", "id", "line", dumped.timestamp.alias("dumped_at"), dumped.parents.alias("dumped_parents")
     )
-    joined = left.join(current, ["type", "id"], "full_outer")
-    is_same: Column = f.coalesce(
+    is_same: Column = (
         (f.col("dumped_at") == f.col("timestamp"))
         & (f.col("dumped_parents") == f.col("parents"))
-        & ~f.col("deleted"),
-        f.lit(False),
+        & ~f.col("deleted")
     )
-    marked = joined.withColumn("is_same", is_same)
-    others = [f.when(~f.col("is_same"), f.col(name)).alias(name) for name in PAIRED[1:]]
-    return marked.select("is_same", *others)
+    joined = left.join(current, ["type", "id"], "full_outer")
+    return joined.filter(~f.coalesce(is_same, f.lit(False))).select(*PAIRED)
 
 
 @dataclass(frozen=True)

@@ -93,8 +93,7 @@ class LoggedBindings:
             raise OffsetGone(f"{self._topic}/{number}: offset {wanted.needed} is not in the log")
         first = max(found.first, wanted.first)
         with self.records({number: first}) as (records, _):
-            kept = [one for one in records if one.offset < wanted.end]
-        return LookedBack(first, kept)
+            return LookedBack.of(first, (one for one in records if one.offset < wanted.end))
 
     def ends_at(self, t: int) -> Sequence[int | None]:
         """See ``LoggedTopic.ends_at``. What was found is remembered: later times need newer bindings only."""

@@ -125,7 +125,7 @@ class KafkaRanges:
             raise OffsetGone(f"{self._topic}/{wanted.partition} begins at {earliest}, not at {wanted.needed}")
         first = max(wanted.first, earliest)
         found = self.records([WantedRange(wanted.partition, first, wanted.end)])
-        return LookedBack(first, list(found))
+        return LookedBack.of(first, found)
 
     def rest(self) -> None:
         """See ``TopicRanges.rest``."""

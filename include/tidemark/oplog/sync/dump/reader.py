@@ -1,27 +1,30 @@
 """Dumps of a source: JSON lines, plain or gzip, each the type, id, timestamp and parents of one object.
 
 Read as a stream, once. Every bad line is named; none is tolerated, because an object whose line is bad would
-be deleted. The rules for a line are those for an operation, so that what a dump says can be sent.
+be deleted.
 """
 
 import gzip
 import io
 import re
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
-import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import fs
 
 from tidemark.operations.errors import BadOperation
-from tidemark.operations.operation import ObjectOperation
-from tidemark.operations.reading import read_operation
 from tidemark.operations.times import milliseconds
+from tidemark.oplog.sync.dump.blocks import read_block
+from tidemark.oplog.sync.dump.lines import DumpLine, read_line
 from tidemark.oplog.sync.errors import DumpRefused, DumpUnreadable, StartRefused
+from tidemark.oplog.sync.file_columns import dump_batch
 
 NEWEST = "newest"
 """The start that is the greatest timestamp in the dump."""
@@ -32,56 +35,8 @@ MOST_BAD_LINES = 10_000
 """After so many, what was given is no dump: the rest is not read."""
 
 _GZIP = b"\x1f\x8b"
-_CHUNK = 1 << 20
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
-_encode = msgspec.json.Encoder().encode
-
-
-class DumpLine(NamedTuple):
-    """An object of a dump.
-
-    Attributes:
-        number: The number of its line.
-        type: Its type, in lower case.
-        id: Its id.
-        timestamp: Its last modification, in ms since 1970.
-        parents: The objects above it.
-    """
-
-    number: int
-    type: str
-    id: str
-    timestamp: int
-    parents: tuple[str, ...]
-
-
-def read_line(text: bytes) -> ObjectOperation:
-    """The object in a line, as the operation that would say the same. Raises ``BadOperation``.
-
-    Unlike an operation, a line may leave its parents out, or null: it has none then.
-    """
-    line = text.strip()
-    if line[:1] == b"{" and line[-1:] == b"}":
-        with suppress(BadOperation):
-            # Of two fields with one name the last one counts: parents are a default, the event is not.
-            return read_operation(b'{"parents":[],' + line[1:-1] + b',"event":"update"}')
-    return _read_with_reason(line)
-
-
-def _read_with_reason(line: bytes) -> ObjectOperation:
-    """The same, slowly: for lines that are bad or unusual."""
-    if not line:
-        raise BadOperation("it is empty")
-    try:
-        sent = _decode(line)
-    except msgspec.ValidationError:
-        raise BadOperation("it is not a JSON object") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadOperation(f"it is not JSON ({error})") from None
-    sent["event"] = "update"
-    if sent.get("parents") is None:
-        sent["parents"] = []
-    return read_operation(_encode(sent))
+LINES_AT_ONCE = 25_000
+CHUNK = 1 << 20
 
 
 class DumpReader:
@@ -100,37 +55,54 @@ class DumpReader:
         """The SHA-256 of the lines, unpacked. Final once all were read."""
         return self._source.digest.hexdigest()
 
-    def objects(self) -> Iterator[DumpLine]:
-        """The objects in the order of their lines. Raises ``DumpRefused`` at the end where lines are bad."""
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The objects in the order of their lines, in the columns of ``DUMP``.
+
+        Raises ``DumpRefused`` at the end where lines are bad; after the first of them nothing is returned.
+        """
         bad: list[tuple[int, str]] = []
-        for text in self._texts():
-            self.lines += 1
-            try:
-                if len(text) > LONGEST_LINE:
-                    raise BadOperation(f"it is longer than {LONGEST_LINE:,} bytes")
-                found = read_line(text)
-            except BadOperation as error:
-                bad.append((self.lines, str(error)))
-                self._show(f"{self._name}: line {self.lines}: {error}")
-                if len(bad) == MOST_BAD_LINES:
-                    raise DumpRefused(self._name, tuple(bad), is_cut_short=True) from None
-                continue
-            if self.newest is None or found.timestamp > self.newest:
-                self.newest = found.timestamp
-            if not bad:
-                yield DumpLine(self.lines, found.type, found.id, found.timestamp, found.parents)
+        for lines in self._blocks():
+            found = read_block(lines, self.lines + 1)
+            if found is None:
+                objects = list(self._one_by_one(lines, bad))
+                found = dump_batch(objects) if objects else None
+            self.lines += len(lines)
+            if found is not None:
+                newest = pc.max(found.column("timestamp")).as_py()
+                self.newest = newest if self.newest is None else max(newest, self.newest)
+                if not bad:
+                    yield found
         if bad:
             raise DumpRefused(self._name, tuple(bad))
 
+    def _one_by_one(self, lines: Sequence[bytes], bad: list[tuple[int, str]]) -> Iterator[DumpLine]:
+        for number, text in enumerate(lines, self.lines + 1):
+            try:
+                if len(text) > LONGEST_LINE:
+                    raise BadOperation(f"it is longer than {LONGEST_LINE:,} bytes")
+                one = read_line(text)
+            except BadOperation as error:
+                bad.append((number, str(error)))
+                self._show(f"{self._name}: line {number}: {error}")
+                if len(bad) == MOST_BAD_LINES:
+                    raise DumpRefused(self._name, tuple(bad), is_cut_short=True) from None
+                continue
+            yield DumpLine(one.type, one.id, one.timestamp, one.parents, number)
+
+    def _blocks(self) -> Iterator[list[bytes]]:
+        """The lines without white space around them, some at a time."""
+        texts = self._texts()
+        while lines := list(islice(texts, LINES_AT_ONCE)):
+            yield lines
+
     def _texts(self) -> Iterator[bytes]:
-        """The lines; of one that is too long, only its beginning."""
-        stream = io.BufferedReader(self._source, _CHUNK)
+        """The lines without white space around them; of one that is too long, only its beginning."""
+        stream = io.BufferedReader(self._source, CHUNK)
         try:
             while text := stream.readline(LONGEST_LINE + 1):
-                yield text
-                rest = text
-                while len(rest) > LONGEST_LINE and not rest.endswith(b"\n"):
-                    rest = stream.readline(LONGEST_LINE + 1)
+                yield text if len(text) > LONGEST_LINE else text.strip()
+                while len(text) > LONGEST_LINE and not text.endswith(b"\n"):
+                    text = stream.readline(LONGEST_LINE + 1)
         except (OSError, EOFError, zlib.error) as error:
             raise DumpUnreadable(self._name, f"after line {self.lines}: {error}") from None
 
@@ -210,5 +182,5 @@ class _Begun(io.RawIOBase):
 def _unpacked(stream: BinaryIO) -> BinaryIO:
     """The stream, unpacked where its first bytes say that it is packed: names of files may say anything."""
     first = stream.read(len(_GZIP))
-    whole = io.BufferedReader(_Begun(first, stream), _CHUNK)
+    whole = io.BufferedReader(_Begun(first, stream), CHUNK)
     return cast("BinaryIO", gzip.GzipFile(fileobj=whole) if first == _GZIP else whole)

@@ -1,0 +1,1 @@
+"""Dumps of a source: one object a line, validated as a stream."""
