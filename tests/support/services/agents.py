@@ -21,7 +21,7 @@ from tests.support.waiting import wait_until
 from tidemark.cassandra.session import connect
 from tidemark.connections import Connections
 from tidemark.consensus.control_plane import open_control
-from tidemark.embedded.ports import free_port
+from tidemark.embedded.ports import LOOPBACK, free_port
 from tidemark.kafka.admin import delete_topic
 from tidemark.log.state.control import LogControl
 from tidemark.settings import ROOT
@@ -168,6 +168,7 @@ def agent_pipeline(
 ) -> Iterator[AgentPipeline]:
     """A pipeline whose topic is removed afterwards."""
     name = f"agent-{uuid4().hex[:12]}"
+    section = {"listen": f"{LOOPBACK}:{free_port()}", **section}  # no other file's, also not the demo's
     text = PIPELINE.format(
         name=name, partitions=partitions, agent=json.dumps(section), keyspace=keyspace_of(name)
     )
