@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from itertools import count, cycle
 from pathlib import Path
 from random import Random
-from threading import Lock
 from typing import Any
 
 import pytest
@@ -62,14 +61,12 @@ def test_R22_R26_R27_C16_C17_cut_off_50_times_in_a_replication_a_copy_is_what_th
     filled: tuple[ServedPipeline, StartedAgent, OperationSource], seed: int
 ) -> None:
     served, agent, source = filled
-    random, lock = Random(seed), Lock()
-    left = iter(
-        [random.choice((random.randrange(300, 3_000), random.randrange(40_000))) for _ in range(CUTS)]
-    )
+    random, allowances = Random(seed), Random(f"cuts {seed}")
 
     def allowance() -> int | None:
-        with lock:
-            return next(left, None)
+        if proxy.cuts == CUTS:
+            return None
+        return allowances.randrange(300, allowances.choice((3_000, 40_000)))
 
     def change(number: int) -> None:
         ids = [f"x{random.randrange(OBJECTS + 100)}" for _ in range(5)]

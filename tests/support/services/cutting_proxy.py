@@ -38,18 +38,22 @@ class CuttingProxy:
 
     def _serve(self, inside: socket.socket) -> None:
         with inside, suppress(OSError), socket.create_connection((LOOPBACK, self._target)) as outside:
-            threading.Thread(target=_pass_on, args=(inside, outside), daemon=True).start()
-            left = self._allowance()
-            while data := outside.recv(65_536):
-                if left is not None and len(data) >= left:
-                    self.cuts += 1
-                    inside.sendall(data[:left])
-                    # Half of the connections are reset, the others end as if the stream were over.
-                    if self.cuts % 2:
-                        inside.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
-                    return
+            requests = threading.Thread(target=_pass_on, args=(inside, outside), daemon=True)
+            requests.start()
+            left, is_cut = self._allowance(), False
+            while not is_cut and (data := outside.recv(65_536)):
+                is_cut = left is not None and len(data) >= left
+                inside.sendall(data[:left])
                 left = None if left is None else left - len(data)
-                inside.sendall(data)
+            self.cuts += is_cut
+            # A socket that another thread reads is not closed before that ends.
+            for one, how in ((inside, socket.SHUT_RD), (outside, socket.SHUT_RDWR)):
+                with suppress(OSError):  # it has ended by itself
+                    one.shutdown(how)
+            requests.join()
+            # Half of the connections are reset, the others end as if the stream were over.
+            if is_cut and self.cuts % 2:
+                inside.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
 
 
 def _pass_on(one: socket.socket, other: socket.socket) -> None:

@@ -53,13 +53,14 @@ class OpenStream:
             asked["Last-Event-ID"] = last_event_id
         try:
             self._connection.request("GET", f"/?{query}", headers=asked)
+            self._socket: socket.socket = self._connection.sock
             self._response: HTTPResponse = self._connection.getresponse()
         except BaseException:
             self._connection.close()
             raise
         self.status = self._response.status
         self.headers = {name.lower(): value for name, value in self._response.getheaders()}
-        self._socket = self._connection.sock
+        self._is_read = False
 
     @property
     def mode(self) -> str:
@@ -67,13 +68,17 @@ class OpenStream:
 
     def events(self) -> Iterator[StreamEvent]:
         """Every event until the connection ends, in whatever way."""
-        rest = b""
-        with suppress(OSError, HTTPException, ValueError):  # closed by the other side, cut, or closed here
-            while chunk := self._response.read1(65_536):
-                *whole, rest = (rest + chunk).split(b"\n\n")
-                for block in whole:
-                    if (found := _event(block)) is not None:
-                        yield found
+        rest, self._is_read = b"", True
+        try:
+            with suppress(OSError, HTTPException):  # cut, or closed by either side
+                while chunk := self._response.read1(65_536):
+                    *whole, rest = (rest + chunk).split(b"\n\n")
+                    for block in whole:
+                        if (found := _event(block)) is not None:
+                            yield found
+        finally:
+            self._is_read = False
+            self._free()
 
     def closing(self) -> "closing[OpenStream]":
         """Closes it at the end of a block."""
@@ -82,7 +87,11 @@ class OpenStream:
     def close(self) -> None:
         """From any thread: what is being read ends."""
         with suppress(OSError):
-            (self._socket or self._connection.sock).shutdown(socket.SHUT_RDWR)
+            self._socket.shutdown(socket.SHUT_RDWR)
+        if not self._is_read:
+            self._free()
+
+    def _free(self) -> None:
         self._response.close()
         self._connection.close()
 
