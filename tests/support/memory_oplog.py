@@ -113,6 +113,7 @@ class MemoryTail:
         topic.refuse_down()
         self._topic = topic
         self._at: list[int] = []
+        self.is_closed = False
         self.is_held = False
         """Whether it gets nothing for now."""
 
@@ -154,7 +155,7 @@ class MemoryTail:
         return not self.is_held and (self._at != topic.ends or topic.is_down)
 
     def close(self) -> None:
-        self._at = []
+        self.is_closed, self._at = True, []
 
 
 class MemoryRanges:

@@ -347,6 +347,7 @@ async def test_a_topic_with_fewer_partitions_than_were_recorded_is_refused(
     async with given_agent(settings=replace(QUICK, partitions=3)) as world:
         client = await world.opened()
         assert b"has 2 partitions" in client.body
+        assert all(tail.is_closed for tail in world.topic.tails[:-1])
 
 
 @in_loop

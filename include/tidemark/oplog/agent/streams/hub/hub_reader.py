@@ -111,6 +111,13 @@ class HubReader:
             from_end: Begin at its end, because something before it cannot be read.
         """
         self.close()
+        try:
+            return self._begin(from_end)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, from_end: bool) -> FollowedTopic:
         tail = self._tail = self._door.tail()
         topic_id = self._door.topic_id()
         cluster_id, partitions = tail.describe()
